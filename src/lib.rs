@@ -1,0 +1,2 @@
+//! Puts a training step under instruments.
+pub mod record;

@@ -1,0 +1,13 @@
+//! What a run leaves behind, as plain values: words, rows, units. Knows no torch, no Parquet, no printing.
+
+mod bytes;
+mod rows;
+mod words;
+
+pub use bytes::ByCategory;
+pub use rows::{AllocationRow, LedgerMoment, Machine, PhaseRow, RunRow, StepRow};
+pub use words::{Category, Detail, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord};
+
+/// The version of the dataset's tables that this build writes. Raise it with every change of
+/// [`RunRow`], [`StepRow`], [`PhaseRow`], [`AllocationRow`] or [`LedgerMoment`].
+pub const SCHEMA_VERSION: i32 = 1;

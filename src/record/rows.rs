@@ -1,0 +1,131 @@
+//! One struct for each table of the dataset, a field for each column.
+//!
+//! Units are in the names: `_ns` nanoseconds, `_bytes` bytes. `None` is an absent signal, never zero.
+//! Adding, removing or redefining a field is a change of schema: raise [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::{ByCategory, Category, Detail, Moment, Phase, RunStatus, SpanKind, Trace};
+
+/// `run.parquet`: the one row that says what ran, where, and how it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    pub schema_version: i32,
+    pub run_id: String,
+    pub rank: i32,
+    /// The program that was instrumented: `gpt`, `mlp`, or the name an embedding program gave.
+    pub program: String,
+    pub status: RunStatus,
+    /// Why the run ended as it did, when it did not complete.
+    pub reason: Option<String>,
+    pub started_at: DateTime<Utc>,
+    pub finished_at: Option<DateTime<Utc>>,
+    /// The whole configuration, a JSON object.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    pub device: String,
+    /// Trained scalars, tied ones once. `None` when no `VarStore` was watched.
+    pub parameters: Option<i64>,
+    pub trace: Trace,
+    pub machine: Machine,
+    pub stepledger_version: String,
+    pub torch_version: Option<String>,
+    /// Allocator events seen and, of those, lost because the buffer was full.
+    pub events: i64,
+    pub dropped_events: i64,
+    /// Nanoseconds that recording one allocator event costs, measured when the run starts.
+    pub hook_ns_per_event: Option<f64>,
+    /// Signals this run could not give, each with its reason.
+    pub missing: Vec<String>,
+}
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Machine {
+    pub host: Option<String>,
+    pub os: Option<String>,
+    pub cpu: Option<String>,
+    pub logical_cpus: Option<i64>,
+    pub memory_bytes: Option<i64>,
+    /// Threads libtorch computes with.
+    pub torch_threads: Option<i64>,
+}
+
+/// `steps-NNNN.parquet`: one row a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRow {
+    pub step: i64,
+    /// Warm-up steps come before the measured ones and are left out of every statistic.
+    pub warmup: bool,
+    pub started_at: DateTime<Utc>,
+    /// From the step's first instant to its last; its phases and `other` add up to it exactly.
+    pub wall_ns: i64,
+    pub loss: Option<f64>,
+    pub tokens: Option<i64>,
+    /// Allocator events of the step and of the time before it, and those lost.
+    pub events: i64,
+    pub dropped_events: i64,
+    /// The step's highest total. `None` when memory was not traced.
+    pub peak_bytes: Option<i64>,
+    pub peak_phase: Option<Phase>,
+    /// The largest difference, at any event of the step, between the allocator's own total and the
+    /// sum of the categories. 0 is the proof that nothing was lost.
+    pub difference_bytes: Option<i64>,
+    /// What the observer spent on this step after it ended: reading events, filing them.
+    pub observer_ns: i64,
+}
+
+/// `phases-NNNN.parquet`: one row for each phase and scope of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseRow {
+    pub step: i64,
+    pub kind: SpanKind,
+    /// The phase itself, or the one the scope ran in.
+    pub phase: Phase,
+    /// The phase's own name, or the scope's dotted path such as `h.0.attn`.
+    pub name: Arc<str>,
+    /// The enclosing scope, for a nested one.
+    pub parent: Option<Arc<str>>,
+    pub calls: i64,
+    pub total_ns: i64,
+    /// On the device's own clock; `None` where there is none.
+    pub device_ns: Option<i64>,
+}
+
+/// `allocations-….parquet`: one row a lifetime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationRow {
+    /// Unique within a run, in order of birth.
+    pub id: i64,
+    /// The step it was made in; `None` before, between and after the steps.
+    pub step: Option<i64>,
+    /// Bytes asked for.
+    pub bytes: i64,
+    pub category: Category,
+    pub detail: Option<Detail>,
+    /// The variable it belongs to, where it is known.
+    pub name: Option<Arc<str>>,
+    pub phase: Option<Phase>,
+    pub scope: Option<Arc<str>>,
+    /// A small number for the thread that made it; 0 is the training thread.
+    pub thread: i32,
+    /// Nanoseconds since the run started.
+    pub at_ns: i64,
+    /// `None` while it lives.
+    pub freed_ns: Option<i64>,
+    pub freed_step: Option<i64>,
+    pub freed_phase: Option<Phase>,
+}
+
+/// One moment of one step: `ledger-NNNN.parquet` has a row of it for each category.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LedgerMoment {
+    pub step: i64,
+    pub moment: Moment,
+    /// Nanoseconds since the run started.
+    pub at_ns: i64,
+    pub bytes: ByCategory,
+    /// The allocator's own total at that instant.
+    pub allocator_bytes: i64,
+}

@@ -1,0 +1,198 @@
+//! The project's vocabulary: closed sets of words, each with its one spelling in files, JSON and text.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A word that is not in its set; the message lists the set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {set} {word:?}; one of: {allowed}")]
+pub struct UnknownWord {
+    pub set: &'static str,
+    pub word: String,
+    pub allowed: String,
+}
+
+/// Declares a closed set of words: an enum, all its members in order, and the spelling of each.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $set:literal { $($(#[$member_doc:meta])* $member:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$member_doc])* $member,)+ }
+
+        impl $name {
+            /// Every member, in the order in which tables list them.
+            pub const ALL: &[$name] = &[$($name::$member,)+];
+
+            /// The spelling used in files, JSON and text.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$member => $word,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                Self::ALL.iter().copied().find(|member| member.as_str() == word).ok_or_else(|| UnknownWord {
+                    set: $set,
+                    word: word.to_owned(),
+                    allowed: Self::ALL.iter().map(|member| member.as_str()).collect::<Vec<_>>().join(", "),
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// What a training step is doing.
+    Phase, "phase" {
+        /// The training thread waits for its batch.
+        Dataloader = "dataloader",
+        Forward = "forward",
+        Backward = "backward",
+        Optimizer = "optimizer",
+        Communication = "communication",
+        /// What is left of the step: its wall time less all other phases.
+        Other = "other",
+    }
+}
+
+words! {
+    /// What an allocation is for, during its whole lifetime.
+    Category, "category" {
+        Parameter = "parameter",
+        /// Of parameters. Gradients of activations are workspace.
+        Gradient = "gradient",
+        AdamState = "adam_state",
+        /// Made in forward (or while recomputing it), alive when it ends, released by its backward.
+        Activation = "activation",
+        /// Batch and targets, prefetched ones included.
+        Input = "input",
+        /// Non-trained module state, such as batch-norm statistics.
+        Buffer = "buffer",
+        /// Everything else that is understood; [`Detail`] says what.
+        Workspace = "workspace",
+        /// What could not be explained. Never hidden; 0 is the goal.
+        Unattributed = "unattributed",
+    }
+}
+
+words! {
+    /// A finer word for some allocations, chiefly those of [`Category::Workspace`].
+    Detail, "detail" {
+        /// Made and freed within one forward.
+        ForwardTemporary = "forward_temporary",
+        /// Made by forward, outlives it, and not released by backward: the loss, kept logits.
+        Output = "output",
+        /// Made and freed within one backward.
+        ActivationGradient = "activation_gradient",
+        /// Made and freed within one optimizer phase.
+        OptimizerTemporary = "optimizer_temporary",
+        /// Made and freed while fetching a batch.
+        InputTemporary = "input_temporary",
+        /// Made and freed inside a step but outside its phases, or between steps.
+        OtherTemporary = "other_temporary",
+        /// Made outside the phases and kept: data held in memory, running sums, constants of the program.
+        Held = "held",
+        /// An activation made again inside backward by a checkpointed segment.
+        Recomputed = "recomputed",
+    }
+}
+
+words! {
+    /// An instant of a step at which the ledger is read.
+    Moment, "moment" {
+        ForwardEnd = "forward_end",
+        BackwardEnd = "backward_end",
+        OptimizerEnd = "optimizer_end",
+        /// The instant of the step's highest total.
+        Peak = "peak",
+        PeakDataloader = "peak_dataloader",
+        PeakForward = "peak_forward",
+        PeakBackward = "peak_backward",
+        PeakOptimizer = "peak_optimizer",
+        PeakCommunication = "peak_communication",
+        PeakOther = "peak_other",
+    }
+}
+
+impl Moment {
+    /// The moment at which `phase` ends, for the three phases whose end the ledger keeps.
+    pub const fn end_of(phase: Phase) -> Option<Moment> {
+        match phase {
+            Phase::Forward => Some(Moment::ForwardEnd),
+            Phase::Backward => Some(Moment::BackwardEnd),
+            Phase::Optimizer => Some(Moment::OptimizerEnd),
+            Phase::Dataloader | Phase::Communication | Phase::Other => None,
+        }
+    }
+
+    /// The instant of the highest total while `phase` ran.
+    pub const fn peak_of(phase: Phase) -> Moment {
+        match phase {
+            Phase::Dataloader => Moment::PeakDataloader,
+            Phase::Forward => Moment::PeakForward,
+            Phase::Backward => Moment::PeakBackward,
+            Phase::Optimizer => Moment::PeakOptimizer,
+            Phase::Communication => Moment::PeakCommunication,
+            Phase::Other => Moment::PeakOther,
+        }
+    }
+}
+
+words! {
+    /// How a run ended, or that it has not.
+    RunStatus, "run status" {
+        /// Still going on, or killed before it could say anything else.
+        Running = "running",
+        Complete = "complete",
+        Failed = "failed",
+        OutOfMemory = "out_of_memory",
+        Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// Whether a row of the `phases` table is one of the [`Phase`]s or a scope nested in one.
+    SpanKind, "span kind" {
+        Phase = "phase",
+        Scope = "scope",
+    }
+}
+
+words! {
+    /// How deep a run was traced.
+    Trace, "trace depth" {
+        /// Times only; the allocator hook is off and there is no memory account.
+        Phases = "phases",
+        /// Times, and every allocation and free.
+        Allocations = "allocations",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_reads_back_as_itself() {
+        for &category in Category::ALL {
+            assert_eq!(category.as_str().parse::<Category>(), Ok(category));
+        }
+        for &moment in Moment::ALL {
+            assert_eq!(moment.as_str().parse::<Moment>(), Ok(moment));
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_names_itself_and_the_set() {
+        let message = "warp".parse::<Phase>().unwrap_err().to_string();
+        assert!(message.contains("phase \"warp\"") && message.contains("dataloader, forward"), "{message}");
+    }
+}
