@@ -1,1 +1,7 @@
-fn main() {}
+//! The `stepledger` program: reads the command, and opens the engine for commands that need libtorch.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stepledger::cli::main()
+}

@@ -2,10 +2,12 @@
 
 mod bytes;
 mod rows;
+mod sink;
 mod words;
 
 pub use bytes::ByCategory;
 pub use rows::{AllocationRow, LedgerMoment, Machine, PhaseRow, RunRow, StepRow};
+pub use sink::{Sink, SinkError, StepRecords};
 pub use words::{Category, Detail, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord};
 
 /// The version of the dataset's tables that this build writes. Raise it with every change of

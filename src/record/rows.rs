@@ -41,7 +41,7 @@ pub struct RunRow {
 }
 
 /// The machine a run was made on.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 pub struct Machine {
     pub host: Option<String>,
     pub os: Option<String>,

@@ -118,7 +118,6 @@ words! {
         PeakBackward = "peak_backward",
         PeakOptimizer = "peak_optimizer",
         PeakCommunication = "peak_communication",
-        PeakOther = "peak_other",
     }
 }
 
@@ -133,15 +132,15 @@ impl Moment {
         }
     }
 
-    /// The instant of the highest total while `phase` ran.
-    pub const fn peak_of(phase: Phase) -> Moment {
+    /// The instant of the highest total while `phase` ran; what lies between phases has none of its own.
+    pub const fn peak_of(phase: Phase) -> Option<Moment> {
         match phase {
-            Phase::Dataloader => Moment::PeakDataloader,
-            Phase::Forward => Moment::PeakForward,
-            Phase::Backward => Moment::PeakBackward,
-            Phase::Optimizer => Moment::PeakOptimizer,
-            Phase::Communication => Moment::PeakCommunication,
-            Phase::Other => Moment::PeakOther,
+            Phase::Dataloader => Some(Moment::PeakDataloader),
+            Phase::Forward => Some(Moment::PeakForward),
+            Phase::Backward => Some(Moment::PeakBackward),
+            Phase::Optimizer => Some(Moment::PeakOptimizer),
+            Phase::Communication => Some(Moment::PeakCommunication),
+            Phase::Other => None,
         }
     }
 }

@@ -1,0 +1,20 @@
+//! What can go wrong while a run is watched.
+
+use super::hook::HookError;
+use super::timing::CudaError;
+use crate::record::SinkError;
+
+/// Why a probe could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error(transparent)]
+    Hook(#[from] HookError),
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// The place for the records could not be opened; nothing has been run.
+    #[error("{0}")]
+    Open(SinkError),
+    /// The records could not be kept; what was flushed before is safe.
+    #[error("{0}")]
+    Sink(SinkError),
+}

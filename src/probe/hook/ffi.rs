@@ -1,0 +1,28 @@
+//! The C face of `shim.cpp`, name for name. Safe wrappers are in the parent module.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use crate::ledger::Event;
+
+/// An `at::Tensor` on libtorch's side.
+pub type RawTensor = *const c_void;
+
+unsafe extern "C" {
+    pub fn sl_last_error() -> *const c_char;
+    pub fn sl_start() -> c_int;
+    pub fn sl_stop() -> c_int;
+    pub fn sl_now_ns() -> i64;
+    pub fn sl_mark(kind: u8, payload: u64) -> i64;
+    pub fn sl_set_scope(scope: u32);
+    pub fn sl_set_thread_origin(origin: u8);
+    pub fn sl_number_this_thread();
+    pub fn sl_total_bytes() -> i64;
+    pub fn sl_next_block() -> u64;
+    pub fn sl_dropped() -> u64;
+    pub fn sl_pending() -> usize;
+    pub fn sl_drain(out: *mut Event, room: usize) -> usize;
+    pub fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
+    pub fn sl_torch_version() -> *const c_char;
+    pub fn sl_blocks(tensors: *const RawTensor, count: usize, blocks: *mut u64, gradients: *mut u64)
+    -> c_int;
+}

@@ -1,0 +1,172 @@
+//! The allocator hook: every allocation and free of libtorch's CPU allocator, on any thread, as a stream
+//! of [`Event`]s.
+//!
+//! The C++ side (`shim.cpp`) wraps the allocator and writes; this side starts it, marks the step's
+//! boundaries in the same stream, and reads. At most 2,097,152 unread events of 48 bytes are kept;
+//! what does not fit is counted, not lost in silence.
+
+mod ffi;
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tch::Tensor;
+
+use crate::ledger::{Event, kind, origin};
+
+/// Bytes of the observer's own memory that one unread event takes.
+pub const BYTES_PER_EVENT: usize = 48;
+
+/// What went wrong at the edge to libtorch.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    #[error("another probe of this process is recording; finish it first: libtorch has one CPU allocator")]
+    AlreadyRecording,
+    #[error("libtorch: {0}")]
+    Libtorch(String),
+}
+
+static RECORDING: AtomicBool = AtomicBool::new(false);
+
+/// The hook while it records; one at a time in a process. Dropping it gives libtorch its allocator back.
+#[derive(Debug)]
+pub struct Hook {
+    dropped_before: u64,
+}
+
+impl Hook {
+    /// Puts the recorder in front of libtorch's CPU allocator.
+    pub fn start() -> Result<Hook, HookError> {
+        if RECORDING.swap(true, Ordering::SeqCst) {
+            return Err(HookError::AlreadyRecording);
+        }
+        // SAFETY: plain calls without arguments; the flag above makes this the only recorder and reader.
+        let (hook, failed) = unsafe {
+            ffi::sl_number_this_thread();
+            (Hook { dropped_before: ffi::sl_dropped() }, ffi::sl_start() != 0)
+        };
+        if failed {
+            return Err(last_error());
+        }
+        hook.discard();
+        Ok(hook)
+    }
+
+    /// Puts a marker into the stream and returns its instant.
+    pub fn mark(&self, kind: u8, payload: u64) -> i64 {
+        // SAFETY: plain values in, a plain value out.
+        unsafe { ffi::sl_mark(kind, payload) }
+    }
+
+    /// Files what follows, on any working thread, under the scope with this number.
+    pub fn set_scope(&self, scope: u32) {
+        // SAFETY: stores one atomic number.
+        unsafe { ffi::sl_set_scope(scope) }
+    }
+
+    /// Appends everything unread to `events`, oldest first.
+    pub fn drain(&self, events: &mut Vec<Event>) {
+        // SAFETY: `room` elements past the length are reserved, the shim writes at most that many and says
+        // how many, and every bit pattern it writes is a valid `Event`. `Hook` is the only reader.
+        unsafe {
+            let room = ffi::sl_pending();
+            events.reserve(room);
+            let copied = ffi::sl_drain(events.as_mut_ptr().add(events.len()), room);
+            events.set_len(events.len() + copied);
+        }
+    }
+
+    /// Events that did not fit since this hook was started.
+    pub fn dropped(&self) -> u64 {
+        // SAFETY: loads one atomic number.
+        unsafe { ffi::sl_dropped() - self.dropped_before }
+    }
+
+    /// Bytes alive in blocks that a hook of this process has seen made.
+    pub fn total_bytes(&self) -> i64 {
+        // SAFETY: loads one atomic number.
+        unsafe { ffi::sl_total_bytes() }
+    }
+
+    /// The number that the next block will have.
+    pub fn next_block(&self) -> u64 {
+        // SAFETY: loads one atomic number.
+        unsafe { ffi::sl_next_block() }
+    }
+
+    /// Nanoseconds that writing and reading back one event takes, on this machine, now: the median of
+    /// several short rounds.
+    pub fn measure_event_cost(&self) -> f64 {
+        const ROUNDS: usize = 5;
+        const EVENTS: usize = 1000;
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut round = || {
+            events.clear();
+            let begin = now_ns();
+            for _ in 0..EVENTS {
+                self.mark(kind::STEP_END, 0);
+            }
+            self.drain(&mut events);
+            (now_ns() - begin) as f64 / EVENTS as f64
+        };
+        let mut costs: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
+        costs.sort_by(f64::total_cmp);
+        costs[ROUNDS / 2]
+    }
+
+    fn discard(&self) {
+        self.drain(&mut Vec::new());
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        // SAFETY: a plain call; its failure would only leave the recorder in place, not recording.
+        unsafe { ffi::sl_stop() };
+        RECORDING.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The monotonic clock that events are stamped with, in nanoseconds.
+pub fn now_ns() -> i64 {
+    // SAFETY: reads a clock.
+    unsafe { ffi::sl_now_ns() }
+}
+
+/// Says that the calling thread fetches batches: what it makes and hands over is `input`.
+pub fn this_thread_loads() {
+    // SAFETY: stores one thread-local number.
+    unsafe { ffi::sl_set_thread_origin(origin::LOADER) }
+}
+
+/// The numbers of the blocks behind `tensors`, and of those behind their gradients; 0 where there is no
+/// such block or it was made before any hook.
+pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<u64>, Vec<u64>), HookError> {
+    let raw: Vec<ffi::RawTensor> = tensors.iter().map(|tensor| tensor.as_ptr() as ffi::RawTensor).collect();
+    let (mut blocks, mut gradients) = (vec![0; raw.len()], vec![0; raw.len()]);
+    // SAFETY: the pointers come from live `Tensor`s, which are `at::Tensor*`; all three arrays have
+    // `raw.len()` elements.
+    let failed =
+        unsafe { ffi::sl_blocks(raw.as_ptr(), raw.len(), blocks.as_mut_ptr(), gradients.as_mut_ptr()) };
+    if failed != 0 { Err(last_error()) } else { Ok((blocks, gradients)) }
+}
+
+/// The stream that libtorch works on now, on the GPU with this number: a `CUstream`.
+pub fn current_stream(device: i32) -> Result<*mut c_void, HookError> {
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: writes one pointer to a place of ours.
+    let failed = unsafe { ffi::sl_current_stream(device, &mut stream) };
+    if failed != 0 { Err(last_error()) } else { Ok(stream) }
+}
+
+/// The version of libtorch that this was built against, such as `2.11.0`.
+pub fn torch_version() -> String {
+    // SAFETY: a NUL-terminated string that lives as long as the program.
+    unsafe { CStr::from_ptr(ffi::sl_torch_version()) }.to_string_lossy().into_owned()
+}
+
+fn last_error() -> HookError {
+    // SAFETY: the shim's message is a NUL-terminated string that lives until this thread's next failure.
+    let message = unsafe { CStr::from_ptr(ffi::sl_last_error()) };
+    HookError::Libtorch(message.to_string_lossy().into_owned())
+}

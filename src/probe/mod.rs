@@ -1,0 +1,22 @@
+//! The instruments: a [`Probe`] watches a training loop, step by step, and hands each step's records to a
+//! [`Sink`](crate::record::Sink).
+
+mod error;
+mod hook;
+mod machine;
+mod names;
+mod options;
+mod session;
+mod spans;
+mod step;
+mod timing;
+mod watched;
+
+pub use error::ProbeError;
+pub use hook::{BYTES_PER_EVENT, HookError, this_thread_loads};
+pub use machine::machine;
+pub use options::Options;
+pub use session::Probe;
+pub use spans::{Scope, scope};
+pub use step::{Step, StepSummary};
+pub use timing::{CudaError, load_cuda};

@@ -1,0 +1,61 @@
+//! What a probe is told about the run it watches.
+
+use serde_json::{Map, Value};
+use tch::Device;
+
+use crate::record::Trace;
+
+/// What to watch, and how often to make it safe.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(super) program: String,
+    pub(super) config: Map<String, Value>,
+    pub(super) trace: Trace,
+    pub(super) warmup: i64,
+    pub(super) flush_every: usize,
+    pub(super) device: Device,
+}
+
+impl Options {
+    /// A run of the program with this name: every allocation traced, on the CPU, no warm-up, made safe
+    /// every 50 steps.
+    pub fn new(program: impl Into<String>) -> Self {
+        Options {
+            program: program.into(),
+            config: Map::new(),
+            trace: Trace::Allocations,
+            warmup: 0,
+            flush_every: 50,
+            device: Device::Cpu,
+        }
+    }
+
+    /// The configuration, kept with the run and compared between runs.
+    pub fn config(mut self, config: Map<String, Value>) -> Self {
+        self.config = config;
+        self
+    }
+
+    pub fn trace(mut self, trace: Trace) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// How many steps come before the measured ones.
+    pub fn warmup(mut self, steps: i64) -> Self {
+        self.warmup = steps;
+        self
+    }
+
+    /// How many steps a crash may cost at most; at least 1.
+    pub fn flush_every(mut self, steps: usize) -> Self {
+        self.flush_every = steps.max(1);
+        self
+    }
+
+    /// The device whose clock times the phases beside the host's.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+}

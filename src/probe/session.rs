@@ -1,0 +1,298 @@
+//! A run under instruments, from its first allocation to its last record.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tch::nn::VarStore;
+use tch::{Device, Tensor};
+
+use super::error::ProbeError;
+use super::hook::{self, Hook};
+use super::machine::machine;
+use super::options::Options;
+use super::spans::{Spans, set_current};
+use super::step::Step;
+use super::timing::{Clock, CudaClock};
+use super::watched::Watched;
+use crate::ledger::{Identity, Ledger, StepAccount};
+use crate::record::{AllocationRow, RunRow, RunStatus, SCHEMA_VERSION, Sink, StepRecords, StepRow, Trace};
+
+/// The memory half of the instruments; absent when only times are traced.
+struct Memory {
+    hook: Rc<Hook>,
+    ledger: Ledger,
+}
+
+/// Watches one training loop. Start it before the model is built, so that the model's own memory is seen.
+///
+/// One at a time in a process while memory is traced: libtorch has one CPU allocator.
+pub struct Probe {
+    run: RunRow,
+    warmup: i64,
+    flush_every: usize,
+    epoch_ns: i64,
+    memory: Option<Memory>,
+    pub(super) spans: Rc<RefCell<Spans>>,
+    watched: Watched,
+    identities: Vec<Identity>,
+    sink: Box<dyn Sink>,
+    next_step: i64,
+    unflushed: usize,
+    /// What flushing took after the last step; it is charged to the next one.
+    carried_observer_ns: i64,
+    ended: bool,
+}
+
+impl Probe {
+    /// Turns the instruments on and opens the run in `sink`.
+    pub fn start(options: Options, sink: impl Sink + 'static) -> Result<Self, ProbeError> {
+        let device = device_clock(options.device)?;
+        let hook = match options.trace {
+            Trace::Phases => None,
+            Trace::Allocations => Some(Rc::new(Hook::start()?)),
+        };
+        let hook_ns_per_event = hook.as_deref().map(Hook::measure_event_cost);
+        let epoch_ns = hook::now_ns();
+        let mut probe = Probe {
+            run: opening_row(&options, hook_ns_per_event),
+            warmup: options.warmup,
+            flush_every: options.flush_every,
+            epoch_ns,
+            memory: hook.clone().map(|hook| {
+                let ledger = Ledger::new(epoch_ns, hook.total_bytes(), hook.next_block());
+                Memory { hook, ledger }
+            }),
+            spans: Rc::new(RefCell::new(Spans::new(hook, device))),
+            watched: Watched::default(),
+            identities: Vec::new(),
+            sink: Box::new(sink),
+            next_step: 0,
+            unflushed: 0,
+            carried_observer_ns: 0,
+            ended: false,
+        };
+        probe.sink.begin(&probe.run).map_err(ProbeError::Open)?;
+        set_current(Some(probe.spans.clone()));
+        Ok(probe)
+    }
+
+    /// Learns the variables of a store: their blocks are parameters or buffers, their `.grad`s gradients.
+    pub fn watch(&mut self, store: &VarStore) {
+        self.watched.add(store);
+        self.run.parameters = self.watched.parameters();
+    }
+
+    /// Learns tensors that belong to a module without being trained, and are in no store.
+    pub fn watch_buffers(&mut self, buffers: &[(String, Tensor)]) {
+        self.watched.add_buffers(buffers);
+    }
+
+    /// The run's id, which is also its folder's name.
+    pub fn run_id(&self) -> &str {
+        &self.run.run_id
+    }
+
+    /// Begins the next step. It is recorded by [`Step::finish`]; a step that is dropped before is not.
+    pub fn step(&mut self) -> Step<'_> {
+        let step = self.next_step;
+        let begin_ns = self.spans.borrow_mut().begin_step(step);
+        Step::new(self, step, begin_ns)
+    }
+
+    /// Ends the run well.
+    pub fn finish(self) -> Result<RunRow, ProbeError> {
+        self.finish_as(RunStatus::Complete, None)
+    }
+
+    /// Ends the run as `status`, for this reason.
+    pub fn finish_as(mut self, status: RunStatus, reason: Option<String>) -> Result<RunRow, ProbeError> {
+        self.end(status, reason)?;
+        Ok(self.run.clone())
+    }
+
+    /// Looks up which blocks are variables and gradients at this instant.
+    pub(super) fn identify(&mut self) -> Result<(), ProbeError> {
+        if self.memory.is_some() {
+            self.identities.extend(self.watched.identities()?);
+        }
+        Ok(())
+    }
+
+    /// Files a step that has just ended and passes it on.
+    pub(super) fn record(&mut self, ended: EndedStep) -> Result<(), ProbeError> {
+        let begin_ns = hook::now_ns();
+        self.identify()?;
+        let dropped_before = self.run.dropped_events;
+        let account = self.file_events();
+        let wall_ns = ended.end_ns - ended.begin_ns;
+        let phases = self.spans.borrow_mut().rows(ended.step, wall_ns);
+        let traced = self.memory.is_some();
+        let step = StepRow {
+            step: ended.step,
+            warmup: ended.step < self.warmup,
+            started_at: self.instant(ended.begin_ns),
+            wall_ns,
+            loss: ended.loss,
+            tokens: ended.tokens,
+            events: account.events,
+            dropped_events: self.run.dropped_events - dropped_before,
+            peak_bytes: traced.then_some(account.peak_bytes),
+            peak_phase: account.peak_phase,
+            difference_bytes: traced.then_some(account.difference_bytes),
+            observer_ns: hook::now_ns() - begin_ns + std::mem::take(&mut self.carried_observer_ns),
+        };
+        let StepAccount { moments, ended, .. } = account;
+        self.sink.push(StepRecords { step, phases, moments, ended });
+        self.next_step += 1;
+        self.flush_when_due()
+    }
+
+    fn flush_when_due(&mut self) -> Result<(), ProbeError> {
+        self.unflushed += 1;
+        if self.unflushed < self.flush_every {
+            return Ok(());
+        }
+        self.unflushed = 0;
+        let begin_ns = hook::now_ns();
+        let open = self.open_lifetimes();
+        self.sink.flush(&open).map_err(ProbeError::Sink)?;
+        self.carried_observer_ns = hook::now_ns() - begin_ns;
+        Ok(())
+    }
+
+    /// Reads what the hook has written and files it.
+    fn file_events(&mut self) -> StepAccount {
+        let identities = std::mem::take(&mut self.identities);
+        let Some(memory) = &mut self.memory else { return StepAccount::default() };
+        let mut events = Vec::new();
+        memory.hook.drain(&mut events);
+        let spans = self.spans.borrow();
+        let account = memory.ledger.file(&events, &identities, &|scope| spans.names.path(scope));
+        self.run.dropped_events = memory.hook.dropped() as i64;
+        self.run.events += account.events;
+        note_difference(&mut self.run, account.difference_bytes);
+        account
+    }
+
+    fn open_lifetimes(&self) -> Vec<AllocationRow> {
+        let spans = self.spans.borrow();
+        let open = |memory: &Memory| memory.ledger.open(&|scope| spans.names.path(scope));
+        self.memory.as_ref().map(open).unwrap_or_default()
+    }
+
+    fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
+        self.ended = true;
+        set_current(None);
+        let rest = self.file_events();
+        self.sink.push_ended(rest.ended);
+        self.run.status = status;
+        self.run.reason = reason;
+        self.run.finished_at = Some(Utc::now());
+        if let Some(trouble) = self.spans.borrow().device_trouble() {
+            self.run.missing.push(format!("device_ns: {trouble}"));
+        }
+        if self.run.dropped_events > 0 {
+            let lost = self.run.dropped_events;
+            self.run
+                .missing
+                .push(format!("allocations: {lost} events did not fit the buffer and were dropped"));
+        }
+        let open = self.open_lifetimes();
+        self.sink.end(&self.run, &open).map_err(ProbeError::Sink)
+    }
+
+    fn instant(&self, at_ns: i64) -> DateTime<Utc> {
+        self.run.started_at + TimeDelta::nanoseconds(at_ns - self.epoch_ns)
+    }
+}
+
+impl Drop for Probe {
+    /// A loop that was left early, by an error or a panic, still leaves what it recorded.
+    fn drop(&mut self) {
+        if !self.ended {
+            let reason = "the program left the loop without finishing the run".to_owned();
+            // There is nobody left to tell; the run's row then still says `running`.
+            let _ = self.end(RunStatus::Failed, Some(reason));
+        }
+    }
+}
+
+/// What is known of a step when its last instant has been taken.
+pub(super) struct EndedStep {
+    pub step: i64,
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub loss: Option<f64>,
+    pub tokens: Option<i64>,
+}
+
+fn device_clock(device: Device) -> Result<Option<Box<dyn Clock>>, ProbeError> {
+    match device {
+        Device::Cuda(ordinal) => Ok(Some(Box::new(CudaClock::new(ordinal as i32)?))),
+        _ => Ok(None),
+    }
+}
+
+fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow {
+    let started_at = Utc::now();
+    RunRow {
+        schema_version: SCHEMA_VERSION,
+        run_id: new_run_id(&options.program, started_at),
+        rank: 0,
+        program: options.program.clone(),
+        status: RunStatus::Running,
+        reason: None,
+        started_at,
+        finished_at: None,
+        config: options.config.clone(),
+        device: device_name(options.device),
+        parameters: None,
+        trace: options.trace,
+        machine: machine(),
+        stepledger_version: env!("CARGO_PKG_VERSION").to_owned(),
+        torch_version: Some(hook::torch_version()),
+        events: 0,
+        dropped_events: 0,
+        hook_ns_per_event,
+        missing: missing_from_the_start(options),
+    }
+}
+
+fn missing_from_the_start(options: &Options) -> Vec<String> {
+    let mut missing = Vec::new();
+    if options.trace == Trace::Phases {
+        missing.push("memory: not traced (trace depth `phases`)".to_owned());
+    }
+    match options.device {
+        Device::Cpu => missing.push("device_ns: a CPU has no clock beside the host's".to_owned()),
+        _ => missing.push("device memory: only the CPU allocator is traced".to_owned()),
+    }
+    missing
+}
+
+/// Sorts by time; the tail tells apart runs that start in the same second.
+fn new_run_id(program: &str, started_at: DateTime<Utc>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let program: String = program.chars().map(plain).collect();
+    let tail =
+        (u64::from(std::process::id()) << 20 ^ u64::from(started_at.timestamp_subsec_nanos())) & 0xf_ffff;
+    format!("{}-{program}-{tail:05x}", started_at.format("%Y%m%d-%H%M%S"))
+}
+
+fn device_name(device: Device) -> String {
+    match device {
+        Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
+        _ => "cpu".to_owned(),
+    }
+}
+
+fn note_difference(run: &mut RunRow, difference_bytes: i64) {
+    if difference_bytes != 0 {
+        let note =
+            format!("allocations: up to {difference_bytes} bytes of the allocator's total are unattributed");
+        if !run.missing.contains(&note) {
+            run.missing.push(note);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! One training step under instruments.
+
+use super::error::ProbeError;
+use super::session::{EndedStep, Probe};
+use crate::record::Phase;
+
+/// A step in progress. Run its parts through the phase methods; what runs outside them is `other`.
+#[must_use = "a step is recorded by `finish`"]
+pub struct Step<'probe> {
+    probe: &'probe mut Probe,
+    step: i64,
+    begin_ns: i64,
+    outcome: Result<(), ProbeError>,
+}
+
+/// What a finished step looked like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepSummary {
+    pub step: i64,
+    pub wall_ns: i64,
+    pub loss: Option<f64>,
+    pub tokens: Option<i64>,
+}
+
+impl<'probe> Step<'probe> {
+    pub(super) fn new(probe: &'probe mut Probe, step: i64, begin_ns: i64) -> Self {
+        Step { probe, step, begin_ns, outcome: Ok(()) }
+    }
+
+    /// Waits for (or makes) the batch: what is made here and outlives it is `input`.
+    pub fn dataloader<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        self.phase(Phase::Dataloader, work)
+    }
+
+    /// Computes the loss. Drop what backward does not need inside `work`, or it counts as kept output.
+    pub fn forward<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        self.phase(Phase::Forward, work)
+    }
+
+    /// Computes gradients.
+    pub fn backward<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let made = self.phase(Phase::Backward, work);
+        // Now, since the loop may drop its gradients before the step ends.
+        if let Err(error) = self.probe.identify() {
+            self.outcome = Err(error);
+        }
+        made
+    }
+
+    /// Applies the gradients: what is made here and outlives the step is `adam_state`.
+    pub fn optimizer<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        self.phase(Phase::Optimizer, work)
+    }
+
+    /// Exchanges data with other processes.
+    pub fn communication<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        self.phase(Phase::Communication, work)
+    }
+
+    fn phase<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T {
+        let depth = self.probe.spans.borrow_mut().enter_phase(phase);
+        let leave = LeavePhase { spans: &self.probe.spans, phase, depth };
+        let made = work();
+        drop(leave);
+        made
+    }
+
+    /// Ends the step and records it. `loss` and `tokens` are `None` where the loop has none to tell.
+    ///
+    /// # Errors
+    /// When the records cannot be kept (a full disk, say). The step has been made all the same.
+    pub fn finish(
+        self,
+        loss: impl Into<Option<f64>>,
+        tokens: impl Into<Option<i64>>,
+    ) -> Result<StepSummary, ProbeError> {
+        let Step { probe, step, begin_ns, outcome } = self;
+        let end_ns = probe.spans.borrow_mut().end_step(step);
+        outcome?;
+        let (loss, tokens) = (loss.into(), tokens.into());
+        probe.record(EndedStep { step, begin_ns, end_ns, loss, tokens })?;
+        Ok(StepSummary { step, wall_ns: end_ns - begin_ns, loss, tokens })
+    }
+}
+
+/// Closes the phase however its work ends, by a panic too.
+struct LeavePhase<'a> {
+    spans: &'a std::cell::RefCell<super::spans::Spans>,
+    phase: Phase,
+    depth: usize,
+}
+
+impl Drop for LeavePhase<'_> {
+    fn drop(&mut self) {
+        self.spans.borrow_mut().leave_phase(self.phase, self.depth);
+    }
+}

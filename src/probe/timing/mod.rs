@@ -1,0 +1,9 @@
+//! When things happen: the host's clock, a device's, and the ranges other tools can see.
+
+mod clock;
+mod cuda;
+mod nvtx_ranges;
+
+pub use clock::{Clock, HostClock, Stamp};
+pub use cuda::{CudaClock, CudaError, load_cuda};
+pub use nvtx_ranges::{Name, Range, open, register};

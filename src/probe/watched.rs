@@ -1,0 +1,72 @@
+//! The variables whose blocks, and whose gradients' blocks, are known for what they are.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tch::Tensor;
+use tch::nn::VarStore;
+
+use super::hook::{self, HookError};
+use crate::ledger::Identity;
+use crate::record::Category;
+
+/// Variables of one or more `VarStore`s.
+#[derive(Debug, Default)]
+pub struct Watched {
+    tensors: Vec<Tensor>,
+    names: Vec<Arc<str>>,
+    categories: Vec<Category>,
+}
+
+impl Watched {
+    /// Adds every variable of a store: trained (or frozen) ones are parameters, the others buffers.
+    pub fn add(&mut self, store: &VarStore) {
+        let trainable: HashSet<_> = store.trainable_variables().iter().map(storage).collect();
+        let mut variables: Vec<_> = store.variables().into_iter().collect();
+        variables.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (name, tensor) in variables {
+            let trained = trainable.contains(&storage(&tensor));
+            self.push(&name, tensor, if trained { Category::Parameter } else { Category::Buffer });
+        }
+    }
+
+    /// Adds tensors that are module state without being in a store.
+    pub fn add_buffers(&mut self, buffers: &[(String, Tensor)]) {
+        for (name, tensor) in buffers {
+            self.push(name, tensor.shallow_clone(), Category::Buffer);
+        }
+    }
+
+    fn push(&mut self, name: &str, tensor: Tensor, category: Category) {
+        self.names.push(name.into());
+        self.tensors.push(tensor);
+        self.categories.push(category);
+    }
+
+    /// Trained scalars, tied ones once; `None` while nothing is watched.
+    pub fn parameters(&self) -> Option<i64> {
+        let mut seen = HashSet::new();
+        let own = |(tensor, _): &(&Tensor, _)| seen.insert(storage(tensor));
+        let parameters =
+            self.tensors.iter().zip(&self.categories).filter(|(_, c)| **c == Category::Parameter);
+        (!self.tensors.is_empty())
+            .then(|| parameters.filter(own).map(|(tensor, _)| tensor.numel() as i64).sum())
+    }
+
+    /// The blocks that the variables and their gradients occupy now.
+    pub fn identities(&self) -> Result<Vec<Identity>, HookError> {
+        let (blocks, gradients) = hook::blocks_of(&self.tensors)?;
+        let named = |ids: Vec<u64>, category: Option<Category>| {
+            ids.into_iter().enumerate().filter(|(_, id)| *id != 0).map(move |(i, id)| Identity {
+                id,
+                category: category.unwrap_or(self.categories[i]),
+                name: self.names[i].clone(),
+            })
+        };
+        Ok(named(gradients, Some(Category::Gradient)).chain(named(blocks, None)).collect())
+    }
+}
+
+fn storage(tensor: &Tensor) -> usize {
+    tensor.data_ptr() as usize
+}

@@ -1,0 +1,36 @@
+//! Where a run's records go while it is made.
+
+use std::error::Error;
+
+use super::{AllocationRow, LedgerMoment, PhaseRow, RunRow, StepRow};
+
+/// Why a sink could not keep what it was given.
+pub type SinkError = Box<dyn Error + Send + Sync>;
+
+/// Everything that is recorded of one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecords {
+    pub step: StepRow,
+    pub phases: Vec<PhaseRow>,
+    pub moments: Vec<LedgerMoment>,
+    /// The lifetimes that ended in this step or in the time before it.
+    pub ended: Vec<AllocationRow>,
+}
+
+/// Takes a run's records, in order: `begin`, any number of `push` and `flush`, `end`.
+pub trait Sink {
+    /// Opens the run. Nothing else is called before it has succeeded.
+    fn begin(&mut self, run: &RunRow) -> Result<(), SinkError>;
+
+    /// Takes one step's records; cheap, as it is called between steps.
+    fn push(&mut self, records: StepRecords);
+
+    /// Takes lifetimes that ended after the last step.
+    fn push_ended(&mut self, ended: Vec<AllocationRow>);
+
+    /// Makes everything pushed so far safe against a crash. `open` are the lifetimes that go on.
+    fn flush(&mut self, open: &[AllocationRow]) -> Result<(), SinkError>;
+
+    /// Flushes and closes the run, whose row now says how it ended.
+    fn end(&mut self, run: &RunRow, open: &[AllocationRow]) -> Result<(), SinkError>;
+}

@@ -1,0 +1,58 @@
+//! Where the memory went.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::record::{AllocationRow, Category, Detail, LedgerMoment};
+
+/// The ledger at one moment, with its own reconciliation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MomentSummary(pub LedgerMoment);
+
+impl Serialize for MomentSummary {
+    /// `{category: bytes, …, "total", "allocator_total", "difference", "at_ms"}`.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LedgerMoment { bytes, allocator_bytes, at_ns, .. } = self.0;
+        let total = bytes.total();
+        let mut object: Map<String, Value> =
+            bytes.iter().map(|(category, bytes)| (category.as_str().to_owned(), bytes.into())).collect();
+        object.insert("total".into(), total.into());
+        object.insert("allocator_total".into(), allocator_bytes.into());
+        object.insert("difference".into(), (allocator_bytes - total).into());
+        object.insert("at_ms".into(), (at_ns as f64 / 1e6).into());
+        object.serialize(serializer)
+    }
+}
+
+/// A part of what was alive at the peak.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PeakPart {
+    pub category: &'static str,
+    pub detail: Option<&'static str>,
+    pub bytes: i64,
+    pub blocks: i64,
+}
+
+/// What was alive at an instant, by category and detail, the largest part first.
+pub fn alive_at(allocations: &[AllocationRow], at_ns: i64) -> Vec<PeakPart> {
+    let mut parts: BTreeMap<(Category, Option<Detail>), (i64, i64)> = BTreeMap::new();
+    let alive = |row: &&AllocationRow| row.at_ns <= at_ns && row.freed_ns.is_none_or(|freed| freed > at_ns);
+    for row in allocations.iter().filter(alive) {
+        let (bytes, blocks) = parts.entry((row.category, row.detail)).or_default();
+        *bytes += row.bytes;
+        *blocks += 1;
+    }
+    let mut parts: Vec<PeakPart> = parts
+        .into_iter()
+        .map(|((category, detail), (bytes, blocks))| PeakPart {
+            category: category.as_str(),
+            detail: detail.map(Detail::as_str),
+            bytes,
+            blocks,
+        })
+        .collect();
+    parts.sort_by_key(|part| -part.bytes);
+    parts
+}

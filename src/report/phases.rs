@@ -1,0 +1,56 @@
+//! Where the time went.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::record::{Phase, PhaseRow, SpanKind};
+use crate::stats::median;
+
+/// One phase or scope over the steps looked at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseSummary {
+    pub name: Arc<str>,
+    /// For a scope: the phase it ran in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<&'static str>,
+    /// For a nested scope: the scope around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<str>>,
+    pub total_ms: f64,
+    pub median_ms: f64,
+    pub calls: i64,
+    /// Of the steps' wall time.
+    pub share_pct: f64,
+    /// On the device's own clock; null where there is none.
+    pub device_ms: Option<f64>,
+}
+
+/// Sums the rows of one kind over steps that took `wall_ns` in all: phases in their own order, then
+/// `other`; scopes by phase and name.
+pub fn sum(rows: &[&PhaseRow], kind: SpanKind, wall_ns: i64) -> Vec<PhaseSummary> {
+    let mut groups: HashMap<(Phase, &str), Vec<&PhaseRow>> = HashMap::new();
+    for &row in rows.iter().filter(|row| row.kind == kind) {
+        groups.entry((row.phase, &row.name)).or_default().push(row);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    groups.into_iter().map(|((phase, _), rows)| summary(phase, &rows, wall_ns)).collect()
+}
+
+fn summary(phase: Phase, rows: &[&PhaseRow], wall_ns: i64) -> PhaseSummary {
+    let total_ns: i64 = rows.iter().map(|row| row.total_ns).sum();
+    let times: Vec<f64> = rows.iter().map(|row| row.total_ns as f64 / 1e6).collect();
+    let device_ns: Option<i64> = rows.iter().map(|row| row.device_ns).sum();
+    PhaseSummary {
+        name: rows[0].name.clone(),
+        phase: (rows[0].kind == SpanKind::Scope).then(|| phase.as_str()),
+        parent: rows[0].parent.clone(),
+        total_ms: total_ns as f64 / 1e6,
+        median_ms: median(&times).unwrap_or_default(),
+        calls: rows.iter().map(|row| row.calls).sum(),
+        share_pct: if wall_ns > 0 { 100.0 * total_ns as f64 / wall_ns as f64 } else { 0.0 },
+        device_ms: device_ns.map(|ns| ns as f64 / 1e6),
+    }
+}

@@ -1,0 +1,181 @@
+//! A run's account as values: what `show` prints, and what `show --json` is.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ledger::{MomentSummary, PeakPart, alive_at};
+use super::phases::{PhaseSummary, sum};
+use crate::record::{
+    AllocationRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow,
+};
+use crate::stats::{median, quantile};
+
+/// The tables of one run, as a store reads them.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub run: RunRow,
+    pub steps: Vec<StepRow>,
+    pub phases: Vec<PhaseRow>,
+    pub ledger: Vec<LedgerMoment>,
+    pub allocations: Vec<AllocationRow>,
+}
+
+/// A step was asked for that the run does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("run {run_id} has no step {step}; it has {range}")]
+pub struct NoSuchStep {
+    run_id: String,
+    step: i64,
+    range: String,
+}
+
+/// One run, summed up. Its fields, in order, are the documented object of `show --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    pub run_id: String,
+    pub schema_version: i32,
+    pub program: String,
+    pub status: &'static str,
+    pub reason: Option<String>,
+    pub started_at: String,
+    pub config: Map<String, Value>,
+    pub device: String,
+    pub machine: Machine,
+    pub versions: Versions,
+    pub parameters: Option<i64>,
+    pub trace: &'static str,
+    pub step: StepSummary,
+    pub phases: Vec<PhaseSummary>,
+    pub scopes: Vec<PhaseSummary>,
+    /// The step whose ledger is shown; null when memory was not traced.
+    pub ledger_step: Option<i64>,
+    pub ledger: BTreeMap<&'static str, MomentSummary>,
+    /// The phase the peak fell into, and what was alive then.
+    pub peak_phase: Option<&'static str>,
+    pub peak_parts: Vec<PeakPart>,
+    /// Of every step, warm-up included; null where a step had none.
+    pub losses: Vec<Option<f64>>,
+    pub instruments: Instruments,
+    pub missing: Vec<String>,
+}
+
+/// Step times over the measured steps looked at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepSummary {
+    pub n: usize,
+    pub median_ms: Option<f64>,
+    /// The middle half lies between these two.
+    pub q1_ms: Option<f64>,
+    pub q3_ms: Option<f64>,
+    pub min_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+    pub total_ms: f64,
+    pub tokens_per_s: Option<f64>,
+    pub peak_bytes: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Versions {
+    pub stepledger: String,
+    pub torch: Option<String>,
+}
+
+/// What the observer saw and cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Instruments {
+    pub events_per_step: Option<f64>,
+    pub dropped_events: i64,
+    pub hook_ns_per_event: Option<f64>,
+    /// Filing and writing one step's records, after it had ended.
+    pub observer_median_ms: Option<f64>,
+    /// The largest difference between allocator and categories at any event of the steps looked at.
+    pub difference_bytes: Option<i64>,
+}
+
+/// Sums up a run: over its measured steps, or over step `only`. The ledger is that of step `only`, or of
+/// the last measured step (the last one at all, if none was measured).
+pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuchStep> {
+    let steps = chosen_steps(account, only)?;
+    let wall_ns = steps.iter().map(|step| step.wall_ns).sum();
+    let numbers: HashSet<i64> = steps.iter().map(|step| step.step).collect();
+    let phases: Vec<&PhaseRow> = account.phases.iter().filter(|row| numbers.contains(&row.step)).collect();
+    let ledger_step = only.or(steps.last().map(|step| step.step)).or(account.steps.last().map(|step| step.step));
+    let moments: Vec<&LedgerMoment> =
+        account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
+    let peak = moments.iter().find(|moment| moment.moment == Moment::Peak);
+    let run = &account.run;
+    Ok(Summary {
+        run_id: run.run_id.clone(),
+        schema_version: run.schema_version,
+        program: run.program.clone(),
+        status: run.status.as_str(),
+        reason: run.reason.clone(),
+        started_at: run.started_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+        config: run.config.clone(),
+        device: run.device.clone(),
+        machine: run.machine.clone(),
+        versions: Versions { stepledger: run.stepledger_version.clone(), torch: run.torch_version.clone() },
+        parameters: run.parameters,
+        trace: run.trace.as_str(),
+        step: step_summary(&steps),
+        phases: sum(&phases, SpanKind::Phase, wall_ns),
+        scopes: sum(&phases, SpanKind::Scope, wall_ns),
+        ledger_step: ledger_step.filter(|_| !moments.is_empty()),
+        ledger: moments.iter().map(|moment| (moment.moment.as_str(), MomentSummary(**moment))).collect(),
+        peak_phase: peak_phase(account, ledger_step),
+        peak_parts: peak.map(|peak| alive_at(&account.allocations, peak.at_ns)).unwrap_or_default(),
+        losses: account.steps.iter().map(|step| step.loss).collect(),
+        instruments: instruments(run, &steps),
+        missing: run.missing.clone(),
+    })
+}
+
+fn chosen_steps(account: &Account, only: Option<i64>) -> Result<Vec<&StepRow>, NoSuchStep> {
+    let Some(only) = only else { return Ok(account.steps.iter().filter(|step| !step.warmup).collect()) };
+    match account.steps.iter().find(|step| step.step == only) {
+        Some(step) => Ok(vec![step]),
+        None => Err(NoSuchStep {
+            run_id: account.run.run_id.clone(),
+            step: only,
+            range: match (account.steps.first(), account.steps.last()) {
+                (Some(first), Some(last)) => format!("steps {} to {}", first.step, last.step),
+                _ => "no steps".to_owned(),
+            },
+        }),
+    }
+}
+
+fn step_summary(steps: &[&StepRow]) -> StepSummary {
+    let times: Vec<f64> = steps.iter().map(|step| step.wall_ns as f64 / 1e6).collect();
+    let rate = |step: &&StepRow| Some(step.tokens? as f64 / (step.wall_ns as f64 / 1e9));
+    let rates: Vec<f64> = steps.iter().filter_map(rate).collect();
+    StepSummary {
+        n: steps.len(),
+        median_ms: median(&times),
+        q1_ms: quantile(&times, 0.25),
+        q3_ms: quantile(&times, 0.75),
+        min_ms: quantile(&times, 0.0),
+        max_ms: quantile(&times, 1.0),
+        total_ms: times.iter().sum(),
+        tokens_per_s: median(&rates),
+        peak_bytes: steps.iter().filter_map(|step| step.peak_bytes).max(),
+    }
+}
+
+fn instruments(run: &RunRow, steps: &[&StepRow]) -> Instruments {
+    let per_step = |value: fn(&StepRow) -> f64| -> Vec<f64> { steps.iter().map(|step| value(step)).collect() };
+    Instruments {
+        events_per_step: median(&per_step(|step| step.events as f64)),
+        dropped_events: run.dropped_events,
+        hook_ns_per_event: run.hook_ns_per_event,
+        observer_median_ms: median(&per_step(|step| step.observer_ns as f64 / 1e6)),
+        difference_bytes: steps.iter().filter_map(|step| step.difference_bytes).max(),
+    }
+}
+
+fn peak_phase(account: &Account, ledger_step: Option<i64>) -> Option<&'static str> {
+    let step = account.steps.iter().find(|step| Some(step.step) == ledger_step)?;
+    step.peak_phase.map(|phase| phase.as_str())
+}

@@ -1,0 +1,194 @@
+//! A run's summary as text for a terminal.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Map, Value};
+
+use super::phases::PhaseSummary;
+use super::summary::Summary;
+use super::units::{bytes, count, ms, pct};
+use crate::record::{Category, Moment};
+
+/// How many parts of the peak are listed; the rest is summed in one line.
+const PEAK_PARTS: usize = 10;
+
+/// The whole account: what ran, where time and memory went, and what is missing.
+pub fn render(summary: &Summary) -> String {
+    let sections = [
+        heading(summary),
+        step_line(summary),
+        phases(summary),
+        ledger(summary),
+        peak(summary),
+        instruments(summary),
+        missing(summary),
+    ];
+    sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+fn heading(summary: &Summary) -> String {
+    let machine = &summary.machine;
+    let mut lines = vec![format!("run {}  ({})", summary.run_id, status(summary))];
+    let parameters = summary.parameters.map(|n| format!(", {} parameters", count(n))).unwrap_or_default();
+    lines.push(format!("  {} on {}{parameters}", summary.program, summary.device));
+    if !summary.config.is_empty() {
+        lines.push(format!("  {}", config(&summary.config)));
+    }
+    let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
+    let threads = machine.torch_threads.map(|n| format!(", {n} threads")).unwrap_or_default();
+    let torch = summary.versions.torch.as_deref().map(|v| format!(", libtorch {v}")).unwrap_or_default();
+    lines.push(format!("  {cpu}{threads}{torch}, stepledger {}", summary.versions.stepledger));
+    lines.join("\n")
+}
+
+fn status(summary: &Summary) -> String {
+    match (&summary.reason, summary.status) {
+        (Some(reason), status) => format!("{status}: {reason}"),
+        (None, "running") => "running, or killed".to_owned(),
+        (None, status) => status.to_owned(),
+    }
+}
+
+fn config(config: &Map<String, Value>) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let set = config.iter().filter(|(_, value)| !value.is_null());
+    set.map(|(name, value)| format!("{name} {}", plain(value))).collect::<Vec<_>>().join(", ")
+}
+
+fn step_line(summary: &Summary) -> String {
+    let step = &summary.step;
+    let (Some(median), Some(q1), Some(q3)) = (step.median_ms, step.q1_ms, step.q3_ms) else {
+        return "No measured step.".to_owned();
+    };
+    let rate = step.tokens_per_s.map(|rate| format!(", {} tokens/s", count(rate.round() as i64)));
+    let spread = match step.n {
+        1 => "1 step".to_owned(),
+        n => format!("median of {n} steps; middle half {} to {}", ms(q1), ms(q3)),
+    };
+    format!("Step {} ({spread}){}{}", ms(median), rate.unwrap_or_default(), losses(summary))
+}
+
+fn losses(summary: &Summary) -> String {
+    let known: Vec<f64> = summary.losses.iter().flatten().copied().collect();
+    match known.as_slice() {
+        [] => String::new(),
+        [only] => format!(", loss {only:.4}"),
+        [first, .., last] => format!(", loss {first:.4} → {last:.4}"),
+    }
+}
+
+fn phases(summary: &Summary) -> String {
+    if summary.phases.is_empty() {
+        return String::new();
+    }
+    let device = summary.phases.iter().any(|phase| phase.device_ms.is_some());
+    let mut header = vec!["phase", "share", "per step", "total", "calls"];
+    header.extend(device.then_some("on device"));
+    let mut table = table(&header);
+    for phase in &summary.phases {
+        table.add_row(phase_row(phase, device));
+    }
+    let calls = summary.step.n.to_string();
+    let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
+    table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);
+    format!("Where the time went\n{table}")
+}
+
+fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
+    let mut row = vec![
+        phase.name.to_string(),
+        pct(phase.share_pct),
+        ms(phase.median_ms),
+        ms(phase.total_ms),
+        phase.calls.to_string(),
+    ];
+    row.extend(device.then(|| phase.device_ms.map(ms).unwrap_or_else(|| "—".to_owned())));
+    row
+}
+
+/// The moments that have a column: the peaks of phases are in the JSON.
+const COLUMNS: [Moment; 4] = [Moment::ForwardEnd, Moment::BackwardEnd, Moment::OptimizerEnd, Moment::Peak];
+
+fn ledger(summary: &Summary) -> String {
+    let moments: Vec<_> =
+        COLUMNS.iter().filter_map(|moment| summary.ledger.get(moment.as_str()).map(|m| (moment, &m.0))).collect();
+    let (Some(step), false) = (summary.ledger_step, moments.is_empty()) else { return String::new() };
+    let mut header = vec!["category"];
+    header.extend(moments.iter().flat_map(|(moment, _)| [moment.as_str(), ""]));
+    let mut table = table(&header);
+    let share = |part: i64, whole: i64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
+    for &category in Category::ALL {
+        let mut row = vec![category.to_string()];
+        for (_, moment) in &moments {
+            row.push(bytes(moment.bytes[category]));
+            row.push(pct(share(moment.bytes[category], moment.bytes.total())));
+        }
+        table.add_row(row);
+    }
+    for (name, value) in LEDGER_SUMS {
+        let cells = moments.iter().flat_map(|(_, moment)| [bytes(value(moment)), String::new()]);
+        table.add_row(std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>());
+    }
+    format!("Where the memory went (step {step})\n{table}")
+}
+
+type MomentValue = fn(&crate::record::LedgerMoment) -> i64;
+
+/// Each moment's own reconciliation.
+const LEDGER_SUMS: [(&str, MomentValue); 3] = [
+    ("sum of categories", |moment| moment.bytes.total()),
+    ("allocator's total", |moment| moment.allocator_bytes),
+    ("difference", |moment| moment.allocator_bytes - moment.bytes.total()),
+];
+
+fn peak(summary: &Summary) -> String {
+    let (Some(peak), Some(phase)) = (summary.ledger.get(Moment::Peak.as_str()), summary.peak_phase) else {
+        return String::new();
+    };
+    let total = peak.0.bytes.total();
+    let mut table = table(&["what was alive", "size", "share", "blocks"]);
+    for part in summary.peak_parts.iter().take(PEAK_PARTS) {
+        let detail = part.detail.map(|detail| format!(" / {detail}")).unwrap_or_default();
+        let share = 100.0 * part.bytes as f64 / total.max(1) as f64;
+        table.add_row(vec![
+            format!("{}{detail}", part.category),
+            bytes(part.bytes),
+            pct(share),
+            part.blocks.to_string(),
+        ]);
+    }
+    let rest: i64 = summary.peak_parts.iter().skip(PEAK_PARTS).map(|part| part.bytes).sum();
+    if rest > 0 {
+        table.add_row(vec!["the rest".to_owned(), bytes(rest)]);
+    }
+    format!("Peak: {} ({} bytes), in {phase}\n{table}", bytes(total), count(total))
+}
+
+fn instruments(summary: &Summary) -> String {
+    let seen = &summary.instruments;
+    let events = seen.events_per_step.filter(|_| summary.ledger_step.is_some());
+    let events = events.map(|n| format!("{n:.0} allocator events a step"));
+    let cost = seen.hook_ns_per_event.map(|ns| format!("{ns:.0} ns each"));
+    let observer = seen.observer_median_ms.map(|cost| format!("{} a step to file them", ms(cost)));
+    let dropped = events.is_some().then(|| format!("{} dropped", seen.dropped_events));
+    let parts: Vec<_> = [events, cost, observer, dropped].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("Instruments: {}", parts.join(", ")) }
+}
+
+fn missing(summary: &Summary) -> String {
+    if summary.missing.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<_> = summary.missing.iter().map(|signal| format!("  {signal}")).collect();
+    format!("Missing\n{}", lines.join("\n"))
+}
+
+/// A table without lines: names to the left, numbers to the right.
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header.iter().copied());
+    for (place, column) in table.column_iter_mut().enumerate() {
+        let alignment = if place == 0 { CellAlignment::Left } else { CellAlignment::Right };
+        column.set_cell_alignment(alignment);
+    }
+    table
+}

@@ -1,0 +1,65 @@
+//! Numbers as people read them.
+
+/// Bytes with a binary prefix: `17.1 MiB`; below 1 KiB exact.
+pub fn bytes(count: i64) -> String {
+    const PREFIXES: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = count as f64;
+    if value.abs() < 1024.0 {
+        return format!("{count} B");
+    }
+    let mut prefix = "";
+    for next in PREFIXES {
+        if value.abs() < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        prefix = next;
+    }
+    format!("{} {prefix}", three_digits(value))
+}
+
+/// Milliseconds with a fitting unit: `830 µs`, `9.41 ms`, `1.25 s`.
+pub fn ms(value: f64) -> String {
+    match value.abs() {
+        small if small < 1.0 => format!("{} µs", three_digits(value * 1e3)),
+        middle if middle < 1000.0 => format!("{} ms", three_digits(value)),
+        _ => format!("{} s", three_digits(value / 1e3)),
+    }
+}
+
+/// A count with thousands set apart: `834,304`.
+pub fn count(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{}{}", if value < 0 { "-" } else { "" }, groups.join(","))
+}
+
+/// A share of a whole in percent, one decimal.
+pub fn pct(value: f64) -> String {
+    format!("{value:.1} %")
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        small if small < 9.995 => 2,
+        middle if middle < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(17_895_940), "17.1 MiB");
+        assert_eq!(bytes(-2048), "-2.00 KiB");
+        assert_eq!((ms(0.83), ms(9.414), ms(1250.0)), ("830 µs".into(), "9.41 ms".into(), "1.25 s".into()));
+        assert_eq!((count(834_304), count(-1_000), count(12)), ("834,304".into(), "-1,000".into(), "12".into()));
+        assert_eq!(ms(9.999), "10.0 ms");
+    }
+}

@@ -1,0 +1,80 @@
+//! What can go wrong while a toy model is trained.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use tch::TchError;
+
+use crate::probe::ProbeError;
+
+/// Why a run could not be made, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    #[error("{flag} {value}: {allowed}")]
+    Flag { flag: &'static str, value: String, allowed: String },
+    #[error(
+        "this model needs at least {floor_bytes} bytes (parameters, gradients, Adam's states, logits), and \
+         the machine has {memory_bytes}; choose smaller --width, --layers, --batch or --seq"
+    )]
+    TooLarge { floor_bytes: i128, memory_bytes: i64 },
+    #[error("--data {}: {reason}", path.display())]
+    Data { path: PathBuf, reason: String },
+    #[error("{flag} {}: {reason}", path.display())]
+    Weights { flag: &'static str, path: PathBuf, reason: String },
+    #[error("--device {device}: {reason}")]
+    Device { device: String, reason: String },
+    #[error("libtorch: {0}")]
+    Torch(String),
+    #[error("not enough memory: {0}")]
+    OutOfMemory(String),
+    #[error("the loader thread ended early")]
+    LoaderGone,
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+}
+
+impl TrainError {
+    pub(super) fn flag(flag: &'static str, value: impl Display, allowed: String) -> Self {
+        TrainError::Flag { flag, value: value.to_string(), allowed }
+    }
+
+    /// Whether the input was wrong, rather than the work.
+    pub fn is_input(&self) -> bool {
+        matches!(
+            self,
+            TrainError::Flag { .. }
+                | TrainError::TooLarge { .. }
+                | TrainError::Data { .. }
+                | TrainError::Weights { .. }
+                | TrainError::Device { .. }
+                | TrainError::Probe(ProbeError::Open(_))
+        )
+    }
+}
+
+impl From<TchError> for TrainError {
+    fn from(error: TchError) -> Self {
+        let message = first_part(&error.to_string());
+        match message.contains("not enough memory") || message.contains("out of memory") {
+            true => TrainError::OutOfMemory(message),
+            false => TrainError::Torch(message),
+        }
+    }
+}
+
+/// libtorch appends the C++ stack to its messages; people need the first part.
+pub(super) fn first_part(message: &str) -> String {
+    let end = message.find("\nException raised from").unwrap_or(message.len());
+    message[..end].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_is_cut_off() {
+        assert_eq!(first_part("bad shape\nException raised from f at g.cpp:1\nframe #0"), "bad shape");
+        assert_eq!(first_part(" plain "), "plain");
+    }
+}

@@ -1,0 +1,224 @@
+//! GPT-2's layout, name for name, at any size: weights interchange with nanoGPT's.
+//!
+//! Memory discipline: each intermediate is dropped by the statement that used it last, as Python's
+//! rebinding would. A `let x = f(x)` that shadows would keep it to the end of the function.
+
+use tch::nn::{Init, Path};
+use tch::{Device, Kind, Reduction, TchError, Tensor};
+
+use super::config::{Attention, Config, VOCABULARY};
+use super::layers::{LayerNorm, Linear};
+use super::model::Model;
+use crate::probe::scope;
+
+/// A causal language model over bytes, its head tied to its embedding.
+#[derive(Debug)]
+pub struct Gpt {
+    wte: Tensor,
+    wpe: Tensor,
+    blocks: Vec<Block>,
+    ln_f: LayerNorm,
+    seq: i64,
+    device: Device,
+}
+
+#[derive(Debug)]
+struct Block {
+    name: String,
+    ln_1: LayerNorm,
+    attn: SelfAttention,
+    ln_2: LayerNorm,
+    mlp: Mlp,
+}
+
+#[derive(Debug)]
+struct SelfAttention {
+    c_attn: Linear,
+    c_proj: Linear,
+    heads: i64,
+    /// The causal mask, true where a position may not look; `None` where libtorch masks by itself.
+    mask: Option<Tensor>,
+}
+
+#[derive(Debug)]
+struct Mlp {
+    c_fc: Linear,
+    c_proj: Linear,
+}
+
+/// GPT-2's spread of initial weights.
+const STDEV: f64 = 0.02;
+
+impl Gpt {
+    /// Builds the model in `root`, initialised as GPT-2: normal weights with spread 0.02, the projections
+    /// back into the residual stream scaled by 1/√(2·layers), zero biases.
+    pub fn new(root: &Path, config: &Config) -> Result<Self, TchError> {
+        let transformer = root / "transformer";
+        let embedding = Init::Randn { mean: 0.0, stdev: STDEV };
+        let wte = (&transformer / "wte").f_var("weight", &[VOCABULARY, config.width], embedding)?;
+        let wpe = (&transformer / "wpe").f_var("weight", &[config.seq, config.width], embedding)?;
+        let mask = match config.attention {
+            Attention::Sdpa => None,
+            Attention::Math => Some(causal_mask(config.seq, root.device())?),
+        };
+        let h = &transformer / "h";
+        let block = |i| Block::new(&(&h / i), i, config, mask.as_ref());
+        let blocks = (0..config.layers).map(block).collect::<Result<_, _>>()?;
+        let ln_f = LayerNorm::new(&(&transformer / "ln_f"), config.width)?;
+        Ok(Gpt { wte, wpe, blocks, ln_f, seq: config.seq, device: root.device() })
+    }
+
+    fn embed(&self, tokens: &Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope("embed");
+        let positions = Tensor::f_arange(self.seq, (Kind::Int64, self.device))?;
+        let position = Tensor::f_embedding(&self.wpe, &positions, -1, false, false)?;
+        Tensor::f_embedding(&self.wte, tokens, -1, false, false)?.f_add(&position)
+    }
+
+    fn logits(&self, hidden: Tensor) -> Result<Tensor, TchError> {
+        let hidden = {
+            let _scope = scope("ln_f");
+            self.ln_f.forward(&hidden)?
+        };
+        let _scope = scope("lm_head");
+        hidden.f_linear(&self.wte, None::<&Tensor>)
+    }
+}
+
+impl Model for Gpt {
+    fn loss(&self, tokens: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
+        let mut hidden = self.embed(tokens)?;
+        for block in &self.blocks {
+            hidden = block.forward(hidden)?;
+        }
+        let logits = self.logits(hidden)?;
+        let _scope = scope("loss");
+        mean_cross_entropy(&logits, targets)
+    }
+
+    fn tied(&self) -> &'static [(&'static str, &'static str)] {
+        &[("lm_head.weight", "transformer.wte.weight")]
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let mask = self.blocks.first().and_then(|block| block.attn.mask.as_ref());
+        mask.map(|mask| ("transformer.mask".to_owned(), mask.shallow_clone())).into_iter().collect()
+    }
+}
+
+impl Block {
+    fn new(path: &Path, number: i64, config: &Config, mask: Option<&Tensor>) -> Result<Self, TchError> {
+        let width = config.width;
+        let residual = STDEV / (2.0 * config.layers as f64).sqrt();
+        let (attn, mlp) = (path / "attn", path / "mlp");
+        Ok(Block {
+            name: format!("h.{number}"),
+            ln_1: LayerNorm::new(&(path / "ln_1"), width)?,
+            attn: SelfAttention {
+                c_attn: Linear::new(&(&attn / "c_attn"), width, 3 * width, STDEV)?,
+                c_proj: Linear::new(&(&attn / "c_proj"), width, width, residual)?,
+                heads: config.heads,
+                mask: mask.map(Tensor::shallow_clone),
+            },
+            ln_2: LayerNorm::new(&(path / "ln_2"), width)?,
+            mlp: Mlp {
+                c_fc: Linear::new(&(&mlp / "c_fc"), width, 4 * width, STDEV)?,
+                c_proj: Linear::new(&(&mlp / "c_proj"), 4 * width, width, residual)?,
+            },
+        })
+    }
+
+    fn forward(&self, x: Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope(&self.name);
+        let change = self.attn.forward(self.normalized(&self.ln_1, "ln_1", &x)?)?;
+        let x = add(x, change)?;
+        let change = self.mlp.forward(self.normalized(&self.ln_2, "ln_2", &x)?)?;
+        add(x, change)
+    }
+
+    fn normalized(&self, norm: &LayerNorm, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope(name);
+        norm.forward(x)
+    }
+}
+
+impl SelfAttention {
+    fn forward(&self, x: Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope("attn");
+        let (batch, seq, width) = x.size3()?;
+        let mixed = {
+            let qkv = self.c_attn.forward(&x)?.f_split(width, 2)?;
+            drop(x);
+            let by_head = |i: usize| -> Result<Tensor, TchError> {
+                qkv[i].f_view([batch, seq, self.heads, width / self.heads])?.f_transpose(1, 2)
+            };
+            self.attend(by_head(0)?, by_head(1)?, by_head(2)?)?
+        };
+        let joined = mixed.f_transpose(1, 2)?.f_reshape([batch, seq, width])?;
+        drop(mixed);
+        self.c_proj.forward(&joined)
+    }
+
+    fn attend(&self, q: Tensor, k: Tensor, v: Tensor) -> Result<Tensor, TchError> {
+        let Some(mask) = &self.mask else {
+            return Tensor::f_scaled_dot_product_attention(
+                &q,
+                &k,
+                &v,
+                None::<&Tensor>,
+                0.0,
+                true,
+                None,
+                false,
+            );
+        };
+        let scale = 1.0 / ((self.heads_width(&q)?) as f64).sqrt();
+        let scores = q.f_matmul(&k.f_transpose(-2, -1)?)?;
+        let scores = scaled(scores, scale)?;
+        let scores = masked(scores, mask)?;
+        let weights = scores.f_softmax(-1, None)?;
+        drop(scores);
+        weights.f_matmul(&v)
+    }
+
+    fn heads_width(&self, q: &Tensor) -> Result<i64, TchError> {
+        q.size4().map(|(_, _, _, head_width)| head_width)
+    }
+}
+
+impl Mlp {
+    fn forward(&self, x: Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope("mlp");
+        let wide = self.c_fc.forward(&x)?;
+        drop(x);
+        let wide = gelu(wide)?;
+        self.c_proj.forward(&wide)
+    }
+}
+
+/// Mean over all positions of the cross-entropy between logits [B, T, V] and targets [B, T].
+pub fn mean_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
+    let flat = logits.f_view([-1, VOCABULARY])?;
+    flat.f_cross_entropy_loss(&targets.f_view([-1])?, None::<&Tensor>, Reduction::Mean, -100, 0.0)
+}
+
+/// Exact GELU (by erf); consumes its input so that nothing but autograd keeps it.
+pub fn gelu(x: Tensor) -> Result<Tensor, TchError> {
+    x.f_gelu("none")
+}
+
+fn add(a: Tensor, b: Tensor) -> Result<Tensor, TchError> {
+    a.f_add(&b)
+}
+
+fn scaled(scores: Tensor, scale: f64) -> Result<Tensor, TchError> {
+    scores.f_mul_scalar(scale)
+}
+
+fn masked(scores: Tensor, mask: &Tensor) -> Result<Tensor, TchError> {
+    scores.f_masked_fill(mask, f64::NEG_INFINITY)
+}
+
+fn causal_mask(seq: i64, device: Device) -> Result<Tensor, TchError> {
+    Tensor::f_ones([seq, seq], (Kind::Bool, device))?.f_triu(1)
+}

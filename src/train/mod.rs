@@ -1,0 +1,19 @@
+//! Toy models to train under the instruments: a GPT in GPT-2's layout, and a plain MLP.
+
+mod adamw;
+mod config;
+mod data;
+mod error;
+mod gpt;
+mod layers;
+mod mlp;
+mod model;
+mod session;
+mod weights;
+
+pub use adamw::AdamW;
+pub use config::{AdamWConfig, Attention, Config, Files, ModelKind, VOCABULARY};
+pub use data::{Batch, Loader, read_text};
+pub use error::TrainError;
+pub use model::{Model, build};
+pub use session::{device, train};

@@ -1,0 +1,77 @@
+//! What several test files need: a sink that keeps records in memory, and a default configuration.
+#![allow(dead_code)] // each test file uses its own part of this
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard};
+
+use stepledger::record::{AllocationRow, RunRow, Sink, SinkError, StepRecords};
+use stepledger::train::{AdamWConfig, Attention, Config, Files, ModelKind};
+
+/// A run as a sink was told of it.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub steps: Vec<StepRecords>,
+    pub ended_after: Vec<AllocationRow>,
+    pub open: Vec<AllocationRow>,
+    pub run: Option<RunRow>,
+}
+
+/// A sink that keeps everything in memory; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct MemorySink(pub Rc<RefCell<Kept>>);
+
+impl Sink for MemorySink {
+    fn begin(&mut self, run: &RunRow) -> Result<(), SinkError> {
+        self.0.borrow_mut().run = Some(run.clone());
+        Ok(())
+    }
+
+    fn push(&mut self, records: StepRecords) {
+        self.0.borrow_mut().steps.push(records);
+    }
+
+    fn push_ended(&mut self, ended: Vec<AllocationRow>) {
+        self.0.borrow_mut().ended_after.extend(ended);
+    }
+
+    fn flush(&mut self, _open: &[AllocationRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn end(&mut self, run: &RunRow, open: &[AllocationRow]) -> Result<(), SinkError> {
+        let mut kept = self.0.borrow_mut();
+        kept.run = Some(run.clone());
+        kept.open = open.to_vec();
+        Ok(())
+    }
+}
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// libtorch has one allocator a process: tests that hook it take turns.
+pub fn turn() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The default GPT, for three steps after one of warm-up.
+pub fn gpt() -> Config {
+    Config {
+        model: ModelKind::Gpt,
+        layers: 4,
+        width: 128,
+        heads: 4,
+        seq: 64,
+        batch: 8,
+        steps: 3,
+        warmup: 1,
+        seed: 1,
+        attention: Attention::Sdpa,
+        adamw: AdamWConfig { lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 },
+        threads: 2,
+        loader_delay_ms: 0,
+        data: None,
+        device: tch::Device::Cpu,
+        files: Files::default(),
+    }
+}
