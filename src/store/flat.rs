@@ -1,0 +1,148 @@
+//! The two records that are not flat, as the rows that are kept of them.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use super::Damage;
+use super::schema::Stamp;
+use crate::record::{ByCategory, Category, LedgerMoment, Machine, Moment, RunRow, RunStatus, Trace};
+
+/// [`RunRow`] without the stamp's columns, the machine's fields beside the others, and `config` as text.
+#[derive(Debug)]
+pub(super) struct RunColumns {
+    pub schema_version: i32,
+    pub program: String,
+    pub status: RunStatus,
+    pub reason: Option<String>,
+    pub started_at: DateTime<Utc>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub config: String,
+    pub device: String,
+    pub parameters: Option<i64>,
+    pub trace: Trace,
+    pub host: Option<String>,
+    pub os: Option<String>,
+    pub cpu: Option<String>,
+    pub logical_cpus: Option<i64>,
+    pub memory_bytes: Option<i64>,
+    pub torch_threads: Option<i64>,
+    pub stepledger_version: String,
+    pub torch_version: Option<String>,
+    pub events: i64,
+    pub dropped_events: i64,
+    pub hook_ns_per_event: Option<f64>,
+    pub missing: Vec<String>,
+}
+
+impl From<RunRow> for RunColumns {
+    fn from(run: RunRow) -> Self {
+        let Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads } = run.machine;
+        RunColumns {
+            schema_version: run.schema_version,
+            program: run.program,
+            status: run.status,
+            reason: run.reason,
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            config: serde_json::Value::Object(run.config).to_string(),
+            device: run.device,
+            parameters: run.parameters,
+            trace: run.trace,
+            host,
+            os,
+            cpu,
+            logical_cpus,
+            memory_bytes,
+            torch_threads,
+            stepledger_version: run.stepledger_version,
+            torch_version: run.torch_version,
+            events: run.events,
+            dropped_events: run.dropped_events,
+            hook_ns_per_event: run.hook_ns_per_event,
+            missing: run.missing,
+        }
+    }
+}
+
+impl RunColumns {
+    pub fn into_run(self, stamp: &Stamp) -> Result<RunRow, Damage> {
+        let machine = Machine {
+            host: self.host,
+            os: self.os,
+            cpu: self.cpu,
+            logical_cpus: self.logical_cpus,
+            memory_bytes: self.memory_bytes,
+            torch_threads: self.torch_threads,
+        };
+        Ok(RunRow {
+            schema_version: self.schema_version,
+            run_id: stamp.run_id.to_string(),
+            rank: stamp.rank,
+            program: self.program,
+            status: self.status,
+            reason: self.reason,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+            config: serde_json::from_str(&self.config)?,
+            device: self.device,
+            parameters: self.parameters,
+            trace: self.trace,
+            machine,
+            stepledger_version: self.stepledger_version,
+            torch_version: self.torch_version,
+            events: self.events,
+            dropped_events: self.dropped_events,
+            hook_ns_per_event: self.hook_ns_per_event,
+            missing: self.missing,
+        })
+    }
+}
+
+/// One category of a [`LedgerMoment`].
+#[derive(Debug, Clone)]
+pub(super) struct LedgerRow {
+    pub step: i64,
+    pub moment: Moment,
+    pub category: Category,
+    pub bytes: i64,
+    pub at_ns: i64,
+    pub allocator_bytes: i64,
+}
+
+/// A row for each category of `moment`, zero bytes included.
+pub(super) fn spread(moment: LedgerMoment) -> impl Iterator<Item = LedgerRow> {
+    let LedgerMoment { step, moment, at_ns, bytes, allocator_bytes } = moment;
+    Category::ALL.iter().map(move |&category| LedgerRow {
+        step,
+        moment,
+        category,
+        bytes: bytes[category],
+        at_ns,
+        allocator_bytes,
+    })
+}
+
+/// The inverse of [`spread`], for rows in any order: other tools may have sorted them.
+pub(super) fn gather(rows: Vec<LedgerRow>) -> Vec<LedgerMoment> {
+    let mut moments: Vec<LedgerMoment> = Vec::with_capacity(rows.len() / Category::ALL.len());
+    let mut places = HashMap::new();
+    for row in rows {
+        let place = *places.entry((row.step, row.moment)).or_insert(moments.len());
+        if place == moments.len() {
+            moments.push(empty_moment(&row));
+        }
+        moments[place].bytes[row.category] = row.bytes;
+    }
+    moments
+}
+
+fn empty_moment(row: &LedgerRow) -> LedgerMoment {
+    LedgerMoment {
+        step: row.step,
+        moment: row.moment,
+        at_ns: row.at_ns,
+        bytes: ByCategory::default(),
+        allocator_bytes: row.allocator_bytes,
+    }
+}

@@ -1,0 +1,68 @@
+//! Which folder a run is in.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::writer::RUN_FILE;
+use super::{StoreError, decode};
+
+/// How many runs an error lists.
+const LISTED: usize = 8;
+
+/// The folder of the run in `out` that started last.
+pub fn newest(out: &Path) -> Result<PathBuf, StoreError> {
+    let newest = runs(out)?.into_iter().max_by_key(|name| (started_at(&out.join(name)), name.clone()));
+    newest.map(|name| out.join(name)).ok_or_else(|| StoreError::NoRuns(out.to_owned()))
+}
+
+/// The folder of `run`: its id, the beginning of its id if no other run in `out` begins so, or a path to
+/// its folder. `None` is the newest.
+pub fn resolve(out: &Path, run: Option<&str>) -> Result<PathBuf, StoreError> {
+    let Some(run) = run else { return newest(out) };
+    let exact = [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run(dir));
+    exact.map_or_else(|| by_prefix(out, run), Ok)
+}
+
+fn by_prefix(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
+    let known = runs(out)?;
+    let matches: Vec<&String> = known.iter().filter(|name| name.starts_with(run)).collect();
+    match matches[..] {
+        [name] => Ok(out.join(name)),
+        [] if known.is_empty() => Err(StoreError::NoRuns(out.to_owned())),
+        [] => Err(StoreError::NoSuchRun { run: run.to_owned(), out: out.to_owned(), known: list(&known) }),
+        _ => Err(StoreError::Ambiguous { run: run.to_owned(), out: out.to_owned(), matches: list(&matches) }),
+    }
+}
+
+/// The names of the runs in `out`, in order. A folder that is not there has none.
+fn runs(out: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = match fs::read_dir(out) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|source| StoreError::Read { path: out.to_owned(), source })?,
+    };
+    let folders = entries.flatten().filter(|entry| is_run(&entry.path()));
+    let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn is_run(dir: &Path) -> bool {
+    dir.join(RUN_FILE).is_file()
+}
+
+/// A run that cannot be read takes its file's age instead, so that it is neither passed over in silence
+/// when it is the newest nor in the way when it is not.
+fn started_at(dir: &Path) -> Option<DateTime<Utc>> {
+    let path = dir.join(RUN_FILE);
+    let written_at = || fs::metadata(&path).and_then(|file| file.modified()).ok().map(DateTime::from);
+    decode::the_cell(&path, "started_at").ok().or_else(written_at)
+}
+
+fn list<S: AsRef<str>>(names: &[S]) -> String {
+    let shown: Vec<&str> = names.iter().rev().take(LISTED).map(AsRef::as_ref).collect();
+    let rest = names.len() - shown.len();
+    shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+}

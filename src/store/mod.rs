@@ -1,0 +1,24 @@
+//! Records ⇄ Parquet: the dataset of one run, `<out>/<run_id>/`.
+//!
+//! [`DatasetWriter`] keeps a run's rows while it goes on, [`Dataset`] reads them back, [`resolve`] finds
+//! the folder. The tables are declared once, in `schema.rs`; `SCHEMA.md` beside it says what they mean.
+//!
+//! A part is written to a temporary name, synced and renamed, so whatever bears its final name is whole:
+//! a killed run loses at most what was not flushed.
+#![forbid(unsafe_code)]
+
+mod cell;
+mod decode;
+mod encode;
+mod error;
+mod file;
+mod flat;
+mod locate;
+mod reader;
+mod schema;
+mod writer;
+
+pub use error::{Damage, StoreError};
+pub use locate::{newest, resolve};
+pub use reader::Dataset;
+pub use writer::DatasetWriter;

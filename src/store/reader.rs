@@ -1,0 +1,108 @@
+//! A run's folder, read back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::flat::{LedgerRow, gather};
+use super::schema::Table;
+use super::writer::{OPEN_ALLOCATIONS_FILE, RUN_FILE};
+use super::{StoreError, decode};
+use crate::record::{AllocationRow, LedgerMoment, PhaseRow, RunRow, SCHEMA_VERSION, StepRow};
+
+/// One run's dataset. Of a run that still goes on it shows what was flushed when it was opened.
+#[derive(Debug)]
+pub struct Dataset {
+    dir: PathBuf,
+    run: RunRow,
+    /// The names of the folder's files when it was opened.
+    files: Vec<String>,
+}
+
+impl Dataset {
+    /// Opens the folder of a run.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(RUN_FILE);
+        if !path.is_file() {
+            return Err(StoreError::NotARun(dir.to_owned()));
+        }
+        let run = match decode::the_cell(&path, "schema_version")? {
+            // The next version gets an arm of its own here; this one and its reader stay.
+            1 => decode::run(&path)?,
+            found => return Err(StoreError::SchemaVersion { path, found, supported: SCHEMA_VERSION }),
+        };
+        Ok(Dataset { dir: dir.to_owned(), run, files: file_names(dir)? })
+    }
+
+    /// The folder it was opened from.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn run(&self) -> &RunRow {
+        &self.run
+    }
+
+    /// In the order in which they ran.
+    pub fn steps(&self) -> Result<Vec<StepRow>, StoreError> {
+        self.rows(None)
+    }
+
+    pub fn phases(&self) -> Result<Vec<PhaseRow>, StoreError> {
+        self.rows(None)
+    }
+
+    pub fn phases_of(&self, step: i64) -> Result<Vec<PhaseRow>, StoreError> {
+        self.rows(Some(step))
+    }
+
+    pub fn ledger(&self) -> Result<Vec<LedgerMoment>, StoreError> {
+        Ok(gather(self.rows(None)?))
+    }
+
+    pub fn ledger_of(&self, step: i64) -> Result<Vec<LedgerMoment>, StoreError> {
+        Ok(gather(self.rows::<LedgerRow>(Some(step))?))
+    }
+
+    /// Every lifetime, ended or not, in order of birth.
+    pub fn allocations(&self) -> Result<Vec<AllocationRow>, StoreError> {
+        self.lifetimes(None)
+    }
+
+    /// The lifetimes that began in `step`, in order of birth.
+    pub fn allocations_of(&self, step: i64) -> Result<Vec<AllocationRow>, StoreError> {
+        self.lifetimes(Some(step))
+    }
+
+    fn lifetimes(&self, step: Option<i64>) -> Result<Vec<AllocationRow>, StoreError> {
+        let mut lifetimes = self.rows(step)?;
+        if self.files.iter().any(|file| file == OPEN_ALLOCATIONS_FILE) {
+            lifetimes.append(&mut decode::rows(&self.dir.join(OPEN_ALLOCATIONS_FILE), step)?);
+        }
+        lifetimes.sort_by_key(|lifetime: &AllocationRow| lifetime.id);
+        Ok(lifetimes)
+    }
+
+    /// The rows of all numbered parts of a table.
+    fn rows<T: Table>(&self, step: Option<i64>) -> Result<Vec<T>, StoreError> {
+        let mut parts: Vec<(u32, &str)> =
+            self.files.iter().filter_map(|file| Some((part_of(T::NAME, file)?, file.as_str()))).collect();
+        // By number, since part 10000 comes before 9999 by name.
+        parts.sort_unstable();
+        let mut rows = Vec::new();
+        for (_, file) in parts {
+            rows.append(&mut decode::rows(&self.dir.join(file), step)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// The part's number, if `file` is a part of `table`. Temporary files are not.
+fn part_of(table: &str, file: &str) -> Option<u32> {
+    file.strip_prefix(table)?.strip_prefix('-')?.strip_suffix(".parquet")?.parse().ok()
+}
+
+fn file_names(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let unreadable = |source| StoreError::Read { path: dir.to_owned(), source };
+    let entries = fs::read_dir(dir).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}

@@ -1,0 +1,144 @@
+//! The tables, a line for each column: name and Rust type, from which schema, writing and reading follow.
+//!
+//! Which Rust type is which column type stands in `cell.rs`, what each column means in `SCHEMA.md`; a test
+//! compares that page with the files. Every table begins with the [`Stamp`]'s columns, `run_id` and `rank`.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, Field};
+use chrono::{DateTime, Utc};
+
+use super::cell::{decode, encode, field};
+use super::{Damage, flat::LedgerRow, flat::RunColumns};
+use crate::record::{
+    AllocationRow, Category, Detail, Moment, Phase, PhaseRow, RunRow, RunStatus, SpanKind, StepRow, Trace,
+};
+
+/// A row type with the table it is a row of.
+pub(super) trait Table: Sized {
+    /// What the table's files are called, up to the part's number.
+    const NAME: &'static str;
+    const COLUMNS: &'static [&'static str];
+
+    fn fields() -> Vec<Field>;
+    fn columns(rows: &[Self]) -> Result<Vec<ArrayRef>, ArrowError>;
+    /// Goes by column names, and so past columns it does not know.
+    fn rows(batch: &RecordBatch) -> Result<Vec<Self>, Damage>;
+}
+
+/// Whose rows they are: the columns that every table begins with.
+#[derive(Debug, Clone)]
+pub(super) struct Stamp {
+    pub run_id: Arc<str>,
+    pub rank: i32,
+}
+
+impl Stamp {
+    pub fn of(run: &RunRow) -> Self {
+        Stamp { run_id: run.run_id.as_str().into(), rank: run.rank }
+    }
+}
+
+macro_rules! table {
+    ($name:literal, $row:ident { $($column:ident: $cell:ty,)+ }) => {
+        impl Table for $row {
+            const NAME: &'static str = $name;
+            const COLUMNS: &'static [&'static str] = &[$(stringify!($column),)+];
+
+            fn fields() -> Vec<Field> {
+                vec![$(field::<$cell>(stringify!($column)),)+]
+            }
+
+            fn columns(rows: &[Self]) -> Result<Vec<ArrayRef>, ArrowError> {
+                Ok(vec![$(encode::<$cell>(rows.iter().map(|row| &row.$column))?,)+])
+            }
+
+            fn rows(batch: &RecordBatch) -> Result<Vec<Self>, Damage> {
+                $(let mut $column = decode::<$cell>(batch, stringify!($column))?;)+
+                Ok((0..batch.num_rows()).map_while(|_| Some($row { $($column: $column.next()?,)+ })).collect())
+            }
+        }
+    };
+}
+
+table!("stamp", Stamp {
+    run_id: Arc<str>,
+    rank: i32,
+});
+
+table!("run", RunColumns {
+    schema_version: i32,
+    program: String,
+    status: RunStatus,
+    reason: Option<String>,
+    started_at: DateTime<Utc>,
+    finished_at: Option<DateTime<Utc>>,
+    config: String,
+    device: String,
+    parameters: Option<i64>,
+    trace: Trace,
+    host: Option<String>,
+    os: Option<String>,
+    cpu: Option<String>,
+    logical_cpus: Option<i64>,
+    memory_bytes: Option<i64>,
+    torch_threads: Option<i64>,
+    stepledger_version: String,
+    torch_version: Option<String>,
+    events: i64,
+    dropped_events: i64,
+    hook_ns_per_event: Option<f64>,
+    missing: Vec<String>,
+});
+
+table!("steps", StepRow {
+    step: i64,
+    warmup: bool,
+    started_at: DateTime<Utc>,
+    wall_ns: i64,
+    loss: Option<f64>,
+    tokens: Option<i64>,
+    events: i64,
+    dropped_events: i64,
+    peak_bytes: Option<i64>,
+    peak_phase: Option<Phase>,
+    difference_bytes: Option<i64>,
+    observer_ns: i64,
+});
+
+table!("phases", PhaseRow {
+    step: i64,
+    kind: SpanKind,
+    phase: Phase,
+    name: Arc<str>,
+    parent: Option<Arc<str>>,
+    calls: i64,
+    total_ns: i64,
+    device_ns: Option<i64>,
+});
+
+table!("ledger", LedgerRow {
+    step: i64,
+    moment: Moment,
+    category: Category,
+    bytes: i64,
+    at_ns: i64,
+    allocator_bytes: i64,
+});
+
+table!("allocations", AllocationRow {
+    step: Option<i64>,
+    id: i64,
+    bytes: i64,
+    category: Category,
+    detail: Option<Detail>,
+    name: Option<Arc<str>>,
+    phase: Option<Phase>,
+    scope: Option<Arc<str>>,
+    thread: i32,
+    at_ns: i64,
+    freed_ns: Option<i64>,
+    freed_step: Option<i64>,
+    freed_phase: Option<Phase>,
+});
