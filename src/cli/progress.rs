@@ -38,7 +38,9 @@ impl Progress {
                 bar.set_position(done);
                 bar.set_message(facts(step));
             }
-            Progress::Lines { total } if done == *total || done.is_multiple_of((*total / PLAIN_LINES).max(1)) => {
+            Progress::Lines { total }
+                if done == *total || done.is_multiple_of((*total / PLAIN_LINES).max(1)) =>
+            {
                 eprintln!("step {done}/{total}  {}", facts(step));
             }
             Progress::Lines { .. } | Progress::Quiet => {}

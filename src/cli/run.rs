@@ -149,7 +149,8 @@ pub fn run(args: &RunArgs) -> Outcome {
     let config = config(args).map_err(Exit::input)?;
     let folder = RunFolder::new(&args.account.out);
     let mut progress = Progress::new(config.total_steps() as u64, args.account.quiet);
-    let outcome = train(&config, options(args, &config)?, folder, &mut |step| progress.step(step), &stop_flag()?);
+    let stop = stop_flag()?;
+    let outcome = train(&config, options(args, &config)?, folder, &mut |step| progress.step(step), &stop);
     progress.finish();
     let run = outcome.map_err(|error| if error.is_input() { Exit::input(error) } else { error.into() })?;
     print_account(args, &run)?;

@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 
 use super::ledger::{MomentSummary, PeakPart, alive_at};
 use super::phases::{PhaseSummary, sum};
-use crate::record::{
-    AllocationRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow,
-};
+use crate::record::{AllocationRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow};
 use crate::stats::{median, quantile};
 
 /// The tables of one run, as a store reads them.
@@ -101,7 +99,8 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     let wall_ns = steps.iter().map(|step| step.wall_ns).sum();
     let numbers: HashSet<i64> = steps.iter().map(|step| step.step).collect();
     let phases: Vec<&PhaseRow> = account.phases.iter().filter(|row| numbers.contains(&row.step)).collect();
-    let ledger_step = only.or(steps.last().map(|step| step.step)).or(account.steps.last().map(|step| step.step));
+    let ledger_step =
+        only.or(steps.last().map(|step| step.step)).or(account.steps.last().map(|step| step.step));
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
     let peak = moments.iter().find(|moment| moment.moment == Moment::Peak);
@@ -165,7 +164,8 @@ fn step_summary(steps: &[&StepRow]) -> StepSummary {
 }
 
 fn instruments(run: &RunRow, steps: &[&StepRow]) -> Instruments {
-    let per_step = |value: fn(&StepRow) -> f64| -> Vec<f64> { steps.iter().map(|step| value(step)).collect() };
+    let per_step =
+        |value: fn(&StepRow) -> f64| -> Vec<f64> { steps.iter().map(|step| value(step)).collect() };
     Instruments {
         events_per_step: median(&per_step(|step| step.events as f64)),
         dropped_events: run.dropped_events,

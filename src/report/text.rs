@@ -109,8 +109,10 @@ fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
 const COLUMNS: [Moment; 4] = [Moment::ForwardEnd, Moment::BackwardEnd, Moment::OptimizerEnd, Moment::Peak];
 
 fn ledger(summary: &Summary) -> String {
-    let moments: Vec<_> =
-        COLUMNS.iter().filter_map(|moment| summary.ledger.get(moment.as_str()).map(|m| (moment, &m.0))).collect();
+    let moments: Vec<_> = COLUMNS
+        .iter()
+        .filter_map(|moment| summary.ledger.get(moment.as_str()).map(|m| (moment, &m.0)))
+        .collect();
     let (Some(step), false) = (summary.ledger_step, moments.is_empty()) else { return String::new() };
     let mut header = vec!["category"];
     header.extend(moments.iter().flat_map(|(moment, _)| [moment.as_str(), ""]));
@@ -185,7 +187,7 @@ fn missing(summary: &Summary) -> String {
 /// A table without lines: names to the left, numbers to the right.
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header.iter().copied());
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
     for (place, column) in table.column_iter_mut().enumerate() {
         let alignment = if place == 0 { CellAlignment::Left } else { CellAlignment::Right };
         column.set_cell_alignment(alignment);

@@ -59,7 +59,10 @@ mod tests {
         assert_eq!(bytes(17_895_940), "17.1 MiB");
         assert_eq!(bytes(-2048), "-2.00 KiB");
         assert_eq!((ms(0.83), ms(9.414), ms(1250.0)), ("830 µs".into(), "9.41 ms".into(), "1.25 s".into()));
-        assert_eq!((count(834_304), count(-1_000), count(12)), ("834,304".into(), "-1,000".into(), "12".into()));
+        assert_eq!(
+            (count(834_304), count(-1_000), count(12)),
+            ("834,304".into(), "-1,000".into(), "12".into())
+        );
         assert_eq!(ms(9.999), "10.0 ms");
     }
 }

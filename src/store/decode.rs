@@ -80,8 +80,10 @@ fn read_batches<R>(
 fn only_step(parquet: &ParquetRecordBatchReaderBuilder<File>, step: i64) -> RowFilter {
     let mask = ProjectionMask::columns(parquet.parquet_schema(), ["step"]);
     let is_it = move |batch: RecordBatch| {
-        let steps = batch.column_by_name("step").and_then(|steps| steps.as_any().downcast_ref::<Int64Array>());
-        let steps = steps.ok_or_else(|| ArrowError::SchemaError("it has no int64 column `step`".to_owned()))?;
+        let steps =
+            batch.column_by_name("step").and_then(|steps| steps.as_any().downcast_ref::<Int64Array>());
+        let steps =
+            steps.ok_or_else(|| ArrowError::SchemaError("it has no int64 column `step`".to_owned()))?;
         Ok(steps.iter().map(|this| Some(this == Some(step))).collect::<BooleanArray>())
     };
     RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask, is_it))])

@@ -49,6 +49,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
 
 /// Ids, instants and durations: a dictionary of them would hold nearly every row. Bytes do repeat.
 fn seldom_repeats(field: &Field) -> bool {
-    let measured = field.data_type() == &DataType::Int64 && (field.name() == "id" || field.name().ends_with("_ns"));
+    let measured =
+        field.data_type() == &DataType::Int64 && (field.name() == "id" || field.name().ends_with("_ns"));
     measured || matches!(field.data_type(), DataType::Timestamp(..))
 }

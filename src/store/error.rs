@@ -81,7 +81,9 @@ fn way_out_of_writing(source: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "name a folder that you may write to with --out"
         }
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way; name a folder with --out",
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            "a file is in the way; name a folder with --out"
+        }
         ErrorKind::NotFound => "its folder is gone; leave the run's folder in place while the run goes on",
         _ => "check the disk, or write to another one with --out",
     }

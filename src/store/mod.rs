@@ -16,9 +16,11 @@ mod flat;
 mod locate;
 mod reader;
 mod schema;
+mod sink;
 mod writer;
 
 pub use error::{Damage, StoreError};
 pub use locate::{newest, resolve};
 pub use reader::Dataset;
+pub use sink::RunFolder;
 pub use writer::DatasetWriter;

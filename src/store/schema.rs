@@ -41,7 +41,7 @@ impl Stamp {
 }
 
 macro_rules! table {
-    ($name:literal, $row:ident { $($column:ident: $cell:ty,)+ }) => {
+    ($name:literal, $row:ident { $($column:ident: $cell:ty),+ $(,)? }) => {
         impl Table for $row {
             const NAME: &'static str = $name;
             const COLUMNS: &'static [&'static str] = &[$(stringify!($column),)+];

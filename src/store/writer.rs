@@ -73,6 +73,11 @@ impl DatasetWriter {
         self.allocations.extend(closed);
     }
 
+    /// Buffers lifetimes that ended after the last step.
+    pub fn push_ended(&mut self, closed: Vec<AllocationRow>) {
+        self.allocations.extend(closed);
+    }
+
     /// Writes what is buffered as the next part of each table that has rows. `open` are the lifetimes that
     /// have not ended.
     ///

@@ -100,8 +100,11 @@ impl Batch {
     fn new(windows: Vec<i64>, batch: i64, seq: i64, device: Device) -> Result<Self, TchError> {
         let width = seq as usize;
         let part = |from: usize| -> Result<Tensor, TchError> {
-            let bytes: Vec<i64> =
-                windows.chunks_exact(width + 1).flat_map(|window| &window[from..from + width]).copied().collect();
+            let bytes: Vec<i64> = windows
+                .chunks_exact(width + 1)
+                .flat_map(|window| &window[from..from + width])
+                .copied()
+                .collect();
             Tensor::f_from_slice(&bytes)?.f_view([batch, seq])?.f_to_device(device)
         };
         Ok(Batch { tokens: part(0)?, targets: part(1)?, windows })
