@@ -1,6 +1,7 @@
 //! A Parquet file → rows.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow_array::{BooleanArray, Int64Array, RecordBatch};
@@ -52,7 +53,9 @@ fn read<R>(
     rows: impl Fn(&RecordBatch) -> Result<Vec<R>, Damage>,
 ) -> Result<Vec<R>, StoreError> {
     let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
-    read_batches(file, columns, step, rows).map_err(|damage| damaged(path, damage))
+    // The Parquet reader returns errors for most broken files, and panics on a few.
+    let read = catch_unwind(AssertUnwindSafe(|| read_batches(file, columns, step, rows)));
+    read.unwrap_or(Err(Damage::Panic)).map_err(|damage| damaged(path, damage))
 }
 
 fn read_batches<R>(
@@ -80,8 +83,10 @@ fn read_batches<R>(
 fn only_step(parquet: &ParquetRecordBatchReaderBuilder<File>, step: i64) -> RowFilter {
     let mask = ProjectionMask::columns(parquet.parquet_schema(), ["step"]);
     let is_it = move |batch: RecordBatch| {
-        let steps = batch.column_by_name("step").and_then(|steps| steps.as_any().downcast_ref::<Int64Array>());
-        let steps = steps.ok_or_else(|| ArrowError::SchemaError("it has no int64 column `step`".to_owned()))?;
+        let steps =
+            batch.column_by_name("step").and_then(|steps| steps.as_any().downcast_ref::<Int64Array>());
+        let steps =
+            steps.ok_or_else(|| ArrowError::SchemaError("it has no int64 column `step`".to_owned()))?;
         Ok(steps.iter().map(|this| Some(this == Some(step))).collect::<BooleanArray>())
     };
     RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask, is_it))])

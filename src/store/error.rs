@@ -71,6 +71,9 @@ pub enum Damage {
 
     #[error("it holds {0} rows instead of one")]
     NotOneRow(usize),
+
+    #[error("its structure makes no sense to the Parquet reader")]
+    Panic,
 }
 
 fn way_out_of_writing(source: &io::Error) -> &'static str {
@@ -81,7 +84,9 @@ fn way_out_of_writing(source: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "name a folder that you may write to with --out"
         }
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way; name a folder with --out",
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            "a file is in the way; name a folder with --out"
+        }
         ErrorKind::NotFound => "its folder is gone; leave the run's folder in place while the run goes on",
         _ => "check the disk, or write to another one with --out",
     }

@@ -103,6 +103,7 @@ fn part_of(table: &str, file: &str) -> Option<u32> {
 
 fn file_names(dir: &Path) -> Result<Vec<String>, StoreError> {
     let unreadable = |source| StoreError::Read { path: dir.to_owned(), source };
-    let entries = fs::read_dir(dir).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    let entries =
+        fs::read_dir(dir).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }

@@ -29,7 +29,10 @@ pub fn run(run_id: &str, status: RunStatus) -> RunRow {
         reason: (status == RunStatus::Failed).then(|| "the loss is not a number".to_owned()),
         started_at: instant(0),
         finished_at: ended.then(|| instant(9_000_000)),
-        config: json!({"layers": 4, "width": 128, "batch": 8, "betas": [0.5, 0.75]}).as_object().unwrap().clone(),
+        config: json!({"layers": 4, "width": 128, "batch": 8, "betas": [0.5, 0.75]})
+            .as_object()
+            .unwrap()
+            .clone(),
         device: "cpu".to_owned(),
         parameters: Some(842_496),
         trace: Trace::Allocations,
@@ -105,14 +108,27 @@ fn phases(step: i64, dice: &mut Dice) -> Vec<PhaseRow> {
         total_ns,
         device_ns: None,
     };
-    let shares = [(Phase::Dataloader, 100), (Phase::Forward, 3), (Phase::Backward, 2), (Phase::Optimizer, 8), (Phase::Other, 90)];
-    let phases = shares.map(|(phase, share)| row(SpanKind::Phase, phase, phase.as_str(), None, dice.about(STEP_NS / share)));
+    let shares = [
+        (Phase::Dataloader, 100),
+        (Phase::Forward, 3),
+        (Phase::Backward, 2),
+        (Phase::Optimizer, 8),
+        (Phase::Other, 90),
+    ];
+    let phases = shares
+        .map(|(phase, share)| row(SpanKind::Phase, phase, phase.as_str(), None, dice.about(STEP_NS / share)));
     let mut rows = phases.to_vec();
     for block in (0..BLOCKS).map(|block| format!("h.{block}")) {
         rows.push(row(SpanKind::Scope, Phase::Forward, &block, None, dice.about(STEP_NS / 12)));
         for part in ["ln_1", "attn", "ln_2", "mlp", "mlp.gelu"] {
             let scope = format!("{block}.{part}");
-            rows.push(row(SpanKind::Scope, Phase::Forward, &scope, Some(block.clone()), dice.about(STEP_NS / 40)));
+            rows.push(row(
+                SpanKind::Scope,
+                Phase::Forward,
+                &scope,
+                Some(block.clone()),
+                dice.about(STEP_NS / 40),
+            ));
         }
     }
     rows.push(row(SpanKind::Scope, Phase::Forward, "loss", None, dice.about(STEP_NS / 50)));
@@ -121,7 +137,16 @@ fn phases(step: i64, dice: &mut Dice) -> Vec<PhaseRow> {
 
 fn moments(step: i64, dice: &mut Dice) -> Vec<LedgerMoment> {
     use Moment::*;
-    let all = [ForwardEnd, BackwardEnd, OptimizerEnd, Peak, PeakDataloader, PeakForward, PeakBackward, PeakOptimizer];
+    let all = [
+        ForwardEnd,
+        BackwardEnd,
+        OptimizerEnd,
+        Peak,
+        PeakDataloader,
+        PeakForward,
+        PeakBackward,
+        PeakOptimizer,
+    ];
     all.iter().map(|&moment| ledger_moment(step, moment, dice)).collect()
 }
 
@@ -137,7 +162,8 @@ fn ledger_moment(step: i64, moment: Moment, dice: &mut Dice) -> LedgerMoment {
 /// Ended ones, in the order in which they ended.
 fn lifetimes(step: i64, dice: &mut Dice) -> Vec<AllocationRow> {
     let first = PARAMETERS + step * LIFETIMES_A_STEP;
-    let mut rows: Vec<_> = (0..LIFETIMES_A_STEP).map(|place| lifetime(step, place, first + place, dice)).collect();
+    let mut rows: Vec<_> =
+        (0..LIFETIMES_A_STEP).map(|place| lifetime(step, place, first + place, dice)).collect();
     rows.sort_by_key(|row| row.freed_ns);
     rows
 }
@@ -145,8 +171,15 @@ fn lifetimes(step: i64, dice: &mut Dice) -> Vec<AllocationRow> {
 fn lifetime(step: i64, place: i64, id: i64, dice: &mut Dice) -> AllocationRow {
     // What is the same in every step depends on the place alone.
     let mut plan = Dice(place as u64 + 1_000);
-    let at_ns = step * STEP_NS + STEP_NS * place / LIFETIMES_A_STEP + dice.about(STEP_NS / LIFETIMES_A_STEP / 2);
-    let phase = if place < 80 { Phase::Forward } else if place < 160 { Phase::Backward } else { Phase::Optimizer };
+    let at_ns =
+        step * STEP_NS + STEP_NS * place / LIFETIMES_A_STEP + dice.about(STEP_NS / LIFETIMES_A_STEP / 2);
+    let phase = if place < 80 {
+        Phase::Forward
+    } else if place < 160 {
+        Phase::Backward
+    } else {
+        Phase::Optimizer
+    };
     let (category, detail, life) = match (phase, plan.roll(3)) {
         (Phase::Forward, 0) => (Category::Workspace, Some(Detail::ForwardTemporary), STEP_NS / 500),
         (Phase::Forward, _) => (Category::Activation, None, STEP_NS * (170 - place) / 190),
@@ -160,7 +193,8 @@ fn lifetime(step: i64, place: i64, id: i64, dice: &mut Dice) -> AllocationRow {
         bytes: 512 << plan.roll(12),
         category,
         detail,
-        name: (category == Category::Gradient).then(|| format!("transformer.h.{}.weight_{place}", place % 4).into()),
+        name: (category == Category::Gradient)
+            .then(|| format!("transformer.h.{}.weight_{place}", place % 4).into()),
         phase: Some(phase),
         scope: (phase == Phase::Forward).then(|| format!("h.{}.attn", place / 20).into()),
         thread: plan.roll(2) as i32,
