@@ -1,6 +1,7 @@
 //! A Parquet file → rows.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow_array::{BooleanArray, Int64Array, RecordBatch};
@@ -52,7 +53,9 @@ fn read<R>(
     rows: impl Fn(&RecordBatch) -> Result<Vec<R>, Damage>,
 ) -> Result<Vec<R>, StoreError> {
     let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
-    read_batches(file, columns, step, rows).map_err(|damage| damaged(path, damage))
+    // The Parquet reader returns errors for most broken files, and panics on a few.
+    let read = catch_unwind(AssertUnwindSafe(|| read_batches(file, columns, step, rows)));
+    read.unwrap_or(Err(Damage::Panic)).map_err(|damage| damaged(path, damage))
 }
 
 fn read_batches<R>(

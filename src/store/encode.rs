@@ -12,7 +12,8 @@ use parquet::schema::types::ColumnPath;
 
 use super::schema::{Stamp, Table};
 
-/// Where more effort stops paying: see the table of sizes in `benches/store.rs`.
+/// Nearly all that is left after the encodings is the chance in the instants: levels 1 to 6 differ by less
+/// than 1 % in size (`benches/store.rs`).
 const ZSTD_LEVEL: i32 = 3;
 
 /// The whole file in memory, so that what can fail on disk is one plain write.

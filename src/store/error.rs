@@ -71,6 +71,9 @@ pub enum Damage {
 
     #[error("it holds {0} rows instead of one")]
     NotOneRow(usize),
+
+    #[error("its structure makes no sense to the Parquet reader")]
+    Panic,
 }
 
 fn way_out_of_writing(source: &io::Error) -> &'static str {

@@ -62,12 +62,12 @@ macro_rules! table {
     };
 }
 
-table!("stamp", Stamp {
+table! { "stamp", Stamp {
     run_id: Arc<str>,
     rank: i32,
-});
+} }
 
-table!("run", RunColumns {
+table! { "run", RunColumns {
     schema_version: i32,
     program: String,
     status: RunStatus,
@@ -90,9 +90,9 @@ table!("run", RunColumns {
     dropped_events: i64,
     hook_ns_per_event: Option<f64>,
     missing: Vec<String>,
-});
+} }
 
-table!("steps", StepRow {
+table! { "steps", StepRow {
     step: i64,
     warmup: bool,
     started_at: DateTime<Utc>,
@@ -105,9 +105,9 @@ table!("steps", StepRow {
     peak_phase: Option<Phase>,
     difference_bytes: Option<i64>,
     observer_ns: i64,
-});
+} }
 
-table!("phases", PhaseRow {
+table! { "phases", PhaseRow {
     step: i64,
     kind: SpanKind,
     phase: Phase,
@@ -116,18 +116,18 @@ table!("phases", PhaseRow {
     calls: i64,
     total_ns: i64,
     device_ns: Option<i64>,
-});
+} }
 
-table!("ledger", LedgerRow {
+table! { "ledger", LedgerRow {
     step: i64,
     moment: Moment,
     category: Category,
     bytes: i64,
     at_ns: i64,
     allocator_bytes: i64,
-});
+} }
 
-table!("allocations", AllocationRow {
+table! { "allocations", AllocationRow {
     step: Option<i64>,
     id: i64,
     bytes: i64,
@@ -141,4 +141,4 @@ table!("allocations", AllocationRow {
     freed_ns: Option<i64>,
     freed_step: Option<i64>,
     freed_phase: Option<Phase>,
-});
+} }

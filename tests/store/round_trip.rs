@@ -1,0 +1,202 @@
+use std::sync::Arc;
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use stepledger::record::*;
+use stepledger::store::{Dataset, DatasetWriter};
+
+use crate::rows::{self, instant};
+use crate::{Rows, create, push};
+
+#[test]
+fn what_is_written_reads_back() {
+    let out = tempfile::tempdir().unwrap();
+    let mut writer = create(out.path(), "a");
+    push(&mut writer, 0..3);
+    assert_eq!(writer.buffered_steps(), 3);
+    writer.flush(&rows::open()).unwrap();
+    assert_eq!(writer.buffered_steps(), 0);
+    push(&mut writer, 3..5);
+    let complete = rows::run("a", RunStatus::Complete);
+    let dir = writer.finish(&complete, &rows::open()).unwrap();
+    assert_eq!(Dataset::open(&dir).unwrap().run(), &complete);
+    assert_eq!(Rows::read(&dir), Rows::of(0..5));
+}
+
+#[test]
+fn one_step_can_be_read_alone() {
+    let out = tempfile::tempdir().unwrap();
+    let mut writer = create(out.path(), "a");
+    push(&mut writer, 0..2);
+    writer.flush(&rows::open()).unwrap();
+    push(&mut writer, 2..4);
+    writer.flush(&rows::open()).unwrap();
+    let dataset = Dataset::open(writer.dir()).unwrap();
+    let all = Rows::of(2..3);
+    assert_eq!(dataset.phases_of(2).unwrap(), all.phases);
+    assert_eq!(dataset.ledger_of(2).unwrap(), all.ledger);
+    let born: Vec<_> = all.allocations.into_iter().filter(|row| row.step == Some(2)).collect();
+    assert_eq!(dataset.allocations_of(2).unwrap(), born);
+    assert_eq!(dataset.phases_of(9).unwrap(), []);
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_is_no_missing_loss() {
+    let out = tempfile::tempdir().unwrap();
+    let mut writer = create(out.path(), "a");
+    let (step, ..) = rows::step(0);
+    writer.push(StepRow { loss: Some(f64::NAN), ..step }, vec![], vec![], vec![]);
+    writer.flush(&[]).unwrap();
+    let steps = Dataset::open(writer.dir()).unwrap().steps().unwrap();
+    assert!(steps[0].loss.is_some_and(f64::is_nan));
+}
+
+#[test]
+fn a_run_that_traced_no_memory_has_no_files_about_it() {
+    let out = tempfile::tempdir().unwrap();
+    let mut writer = create(out.path(), "a");
+    let (step, phases, ..) = rows::step(0);
+    writer.push(step, phases, vec![], vec![]);
+    writer.flush(&[]).unwrap();
+    let mut files: Vec<_> = writer
+        .dir()
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["phases-0001.parquet", "run.parquet", "steps-0001.parquet"]);
+    let dataset = Dataset::open(writer.dir()).unwrap();
+    assert_eq!((dataset.ledger().unwrap(), dataset.allocations().unwrap()), (vec![], vec![]));
+}
+
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![0..1_000_000_i64, any::<i64>()]
+}
+
+fn name() -> impl Strategy<Value = Arc<str>> {
+    prop_oneof![
+        select(vec!["", "h.0.attn", "größe 中 \"\n"]).prop_map(Arc::from),
+        any::<String>().prop_map(Arc::from)
+    ]
+}
+
+/// Whole multiples of a microsecond, which is what is kept.
+fn time() -> impl Strategy<Value = chrono::DateTime<chrono::Utc>> {
+    (-1_000_000_000_000_000..1_000_000_000_000_000_i64).prop_map(instant)
+}
+
+fn loss() -> impl Strategy<Value = f64> {
+    any::<f64>().prop_filter("NaN is not equal to itself", |loss| !loss.is_nan())
+}
+
+fn word<W: Copy + std::fmt::Debug>(all: &'static [W]) -> impl Strategy<Value = W> {
+    select(all)
+}
+
+prop_compose! {
+    fn step_row()(
+        (step, warmup, started_at, wall_ns) in (number(), any::<bool>(), time(), number()),
+        (loss, tokens) in (option::of(loss()), option::of(number())),
+        (events, dropped_events, observer_ns) in (number(), number(), number()),
+        (peak_bytes, peak_phase) in (option::of(number()), option::of(word(Phase::ALL))),
+        difference_bytes in option::of(number()),
+    ) -> StepRow {
+        StepRow {
+            step, warmup, started_at, wall_ns, loss, tokens, events, dropped_events, peak_bytes, peak_phase,
+            difference_bytes, observer_ns,
+        }
+    }
+}
+
+prop_compose! {
+    fn phase_row()(
+        (step, kind, phase) in (number(), word(SpanKind::ALL), word(Phase::ALL)),
+        (name, parent) in (name(), option::of(name())),
+        (calls, total_ns, device_ns) in (number(), number(), option::of(number())),
+    ) -> PhaseRow {
+        PhaseRow { step, kind, phase, name, parent, calls, total_ns, device_ns }
+    }
+}
+
+prop_compose! {
+    fn allocation_row()(
+        (step, bytes, category) in (option::of(number()), number(), word(Category::ALL)),
+        (detail, phase, thread) in (option::of(word(Detail::ALL)), option::of(word(Phase::ALL)), any::<i32>()),
+        (name, scope, at_ns) in (option::of(name()), option::of(name()), number()),
+        (freed_ns, freed_step) in (option::of(number()), option::of(number())),
+        freed_phase in option::of(word(Phase::ALL)),
+    ) -> AllocationRow {
+        AllocationRow {
+            id: 0, step, bytes, category, detail, name, phase, scope, thread, at_ns, freed_ns, freed_step,
+            freed_phase,
+        }
+    }
+}
+
+fn ledger_moments() -> impl Strategy<Value = Vec<LedgerMoment>> {
+    let content = (number(), number(), vec(number(), Category::ALL.len()));
+    btree_map((number(), word(Moment::ALL)), content, 0..12).prop_map(|moments| {
+        let moment =
+            |((step, moment), (at_ns, allocator_bytes, counts)): ((i64, Moment), (i64, i64, Vec<i64>))| {
+                let mut bytes = ByCategory::default();
+                Category::ALL.iter().zip(counts).for_each(|(&category, count)| bytes[category] = count);
+                LedgerMoment { step, moment, at_ns, bytes, allocator_bytes }
+            };
+        moments.into_iter().map(moment).collect()
+    })
+}
+
+prop_compose! {
+    fn run_row()(
+        (rank, status, trace) in (any::<i32>(), word(RunStatus::ALL), word(Trace::ALL)),
+        (program, device, stepledger_version) in any::<(String, String, String)>(),
+        (reason, torch_version, host, os, cpu) in any::<(Option<String>, Option<String>, Option<String>, Option<String>, Option<String>)>(),
+        (started_at, finished_at) in (time(), option::of(time())),
+        (key, value) in any::<(String, i64)>(),
+        (parameters, logical_cpus, memory_bytes, torch_threads) in any::<(Option<i64>, Option<i64>, Option<i64>, Option<i64>)>(),
+        (events, dropped_events, hook_ns_per_event) in (number(), number(), option::of(loss())),
+        missing in vec(any::<String>(), 0..4),
+    ) -> RunRow {
+        RunRow {
+            schema_version: SCHEMA_VERSION, run_id: "any".to_owned(), rank, program, status, reason, started_at,
+            finished_at, config: [(key, value.into())].into_iter().collect(), device, parameters, trace,
+            machine: Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads },
+            stepledger_version, torch_version, events, dropped_events, hook_ns_per_event, missing,
+        }
+    }
+}
+
+/// Gives each lifetime its own id, as the ledger does.
+fn numbered(rows: Vec<AllocationRow>) -> Vec<AllocationRow> {
+    rows.into_iter().zip(0..).map(|(row, id)| AllocationRow { id, ..row }).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_rows_read_back_equal(
+        run in run_row(),
+        steps in vec(step_row(), 1..6),
+        phases in vec(phase_row(), 0..12),
+        ledger in ledger_moments(),
+        allocations in vec(allocation_row(), 0..24),
+        still_open in 0..8_usize,
+    ) {
+        let out = tempfile::tempdir().unwrap();
+        let written = Rows { steps, phases, ledger, allocations: numbered(allocations) };
+        let mut writer = DatasetWriter::create(out.path(), &run).unwrap();
+        let (open, closed) = written.allocations.split_at(still_open.min(written.allocations.len()));
+        let (first, rest) = written.steps.split_first().unwrap();
+        writer.push(first.clone(), written.phases.clone(), written.ledger.clone(), closed.to_vec());
+        writer.flush(open).unwrap();
+        rest.iter().for_each(|step| writer.push(step.clone(), vec![], vec![], vec![]));
+        let dir = writer.finish(&run, open).unwrap();
+        let dataset = Dataset::open(&dir).unwrap();
+        prop_assert_eq!(dataset.run(), &run);
+        prop_assert_eq!(Rows::read(&dir), written);
+    }
+}
