@@ -1,2 +1,3 @@
 //! Puts a training step under instruments.
 pub mod record;
+pub mod rules;
