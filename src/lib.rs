@@ -1,3 +1,4 @@
 //! Puts a training step under instruments.
+pub mod cli;
 pub mod record;
 pub mod rules;

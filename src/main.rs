@@ -1,1 +1,8 @@
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use stepledger::cli::Cli;
+
+fn main() -> ExitCode {
+    Cli::parse().run()
+}
