@@ -181,7 +181,7 @@ fn the_list_has_every_rule_with_inputs_units_thresholds_and_source() {
     for part in [
         "build-discrimination-experiment",
         "step_ms [ms]: a finite number above 0",
-        "cpu_wait_ms = 40 ms",
+        "cpu_wait_ms* [ms] = 40",
         "source:",
     ] {
         assert!(text.contains(part), "{part} in {text}");

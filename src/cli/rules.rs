@@ -206,7 +206,8 @@ fn list(out: &mut impl Write) -> io::Result<()> {
         list_fields(out, spec.inputs, 4)?;
         for threshold in spec.thresholds {
             let mark = if threshold.adjustable { "*" } else { "" };
-            writeln!(out, "  threshold {} = {} {}{mark}", threshold.name, threshold.value, threshold.unit)?;
+            let unit = unit(threshold.unit);
+            writeln!(out, "  threshold {}{mark}{unit} = {}", threshold.name, threshold.value)?;
         }
         writeln!(out, "  source: {}", spec.source)?;
     }
@@ -215,7 +216,7 @@ fn list(out: &mut impl Write) -> io::Result<()> {
 
 fn list_fields(out: &mut impl Write, fields: &[Field], indent: usize) -> io::Result<()> {
     for field in fields {
-        let unit = if field.unit.is_empty() { String::new() } else { format!(" [{}]", field.unit) };
+        let unit = unit(field.unit);
         let default = field.default.map_or_else(String::new, |value| format!(" (default {value})"));
         writeln!(out, "{:indent$}{}{unit}: {}{default}", "", field.name, field.kind)?;
         if let Kind::Object(inner) | Kind::Open(inner) | Kind::List(inner) = field.kind {
@@ -223,4 +224,8 @@ fn list_fields(out: &mut impl Write, fields: &[Field], indent: usize) -> io::Res
         }
     }
     Ok(())
+}
+
+fn unit(unit: &str) -> String {
+    if unit.is_empty() { String::new() } else { format!(" [{unit}]") }
 }

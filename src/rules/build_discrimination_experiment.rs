@@ -13,24 +13,24 @@ const MS: Kind = Kind::Number(Range::AtLeast(0.0));
 const POSITIVE: Kind = Kind::Number(Range::Above(0.0));
 
 const EXPOSED: &[Field] = &[
-    Field::new("kernel_memory", "ms", MS),
-    Field::new("kernel_compute", "ms", MS),
-    Field::new("kernel_underutilized", "ms", MS),
-    Field::new("transfer", "ms", MS),
-    Field::new("synchronization", "ms", MS),
-    Field::new("launch", "ms", MS),
+    Field::new("kernel_memory", "ms", MS).unread(),
+    Field::new("kernel_compute", "ms", MS).unread(),
+    Field::new("kernel_underutilized", "ms", MS).unread(),
+    Field::new("transfer", "ms", MS).unread(),
+    Field::new("synchronization", "ms", MS).unread(),
+    Field::new("launch", "ms", MS).unread(),
 ];
 
 /// What rule `attribute-bottleneck` gives; only the hypothesis is needed.
 const ATTRIBUTION: &[Field] = &[
     Field::new("primary_hypothesis", "", Kind::Word(Hypothesis::WORDS)),
-    Field::new("machine_balance_flop_per_byte", "FLOP/byte", POSITIVE),
-    Field::new("roofline_bound", "", Kind::Word(Bound::WORDS)),
-    Field::new("roofline_limit_tflops", "TFLOP/s", POSITIVE),
-    Field::new("reference_efficiency", "", MS),
-    Field { default: None, ..SCREEN },
-    Field::new("reference_consistency", "", Kind::Word(Consistency::WORDS)),
-    Field::new("exposed_ms", "", Kind::Object(EXPOSED)),
+    Field::new("machine_balance_flop_per_byte", "FLOP/byte", POSITIVE).unread(),
+    Field::new("roofline_bound", "", Kind::Word(Bound::WORDS)).unread(),
+    Field::new("roofline_limit_tflops", "TFLOP/s", POSITIVE).unread(),
+    Field::new("reference_efficiency", "", MS).unread(),
+    SCREEN.unread(),
+    Field::new("reference_consistency", "", Kind::Word(Consistency::WORDS)).unread(),
+    Field::new("exposed_ms", "", Kind::Object(EXPOSED)).unread(),
 ];
 
 pub(super) const SPEC: Spec = Spec {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::RuleError;
-use super::field::{Field, Kind, Range};
+use super::field::{Field, Kind, Range, shown};
 use super::memory_ledger::{Component, MemoryCheck};
 use super::object::Object;
 use super::registry::Spec;
@@ -14,31 +14,31 @@ const TOTAL_MB: Field = mebibytes("total_mb");
 const CAPACITY_MB: Field = mebibytes("capacity_mb");
 
 const SHARES: &[Field] = &[
-    percent("parameters_mb"),
-    percent("grads_mb"),
-    percent("adam_state_mb"),
-    percent("activation_mb"),
-    percent("temporary_mb"),
+    percent("parameters_mb").unread(),
+    percent("grads_mb").unread(),
+    percent("adam_state_mb").unread(),
+    percent("activation_mb").unread(),
+    percent("temporary_mb").unread(),
 ];
 
 /// What rule `memory-ledger` gives; only the total is needed.
 const LEDGER: &[Field] = &[
     TOTAL_MB,
-    mebibytes("parameters_mb"),
-    mebibytes("grads_mb"),
-    mebibytes("adam_state_mb"),
-    mebibytes("activation_mb"),
-    mebibytes("temporary_mb"),
-    bytes("parameters_bytes"),
-    bytes("grads_bytes"),
-    bytes("adam_state_bytes"),
-    bytes("activation_bytes"),
-    bytes("temporary_bytes"),
-    bytes("total_bytes"),
-    Field::new("shares_pct", "", Kind::Object(SHARES)),
-    Field::new("dominant", "", Kind::Word(Component::WORDS)),
-    percent("dominant_share_pct"),
-    Field::new("recommended_check", "", Kind::Word(MemoryCheck::WORDS)),
+    mebibytes("parameters_mb").unread(),
+    mebibytes("grads_mb").unread(),
+    mebibytes("adam_state_mb").unread(),
+    mebibytes("activation_mb").unread(),
+    mebibytes("temporary_mb").unread(),
+    bytes("parameters_bytes").unread(),
+    bytes("grads_bytes").unread(),
+    bytes("adam_state_bytes").unread(),
+    bytes("activation_bytes").unread(),
+    bytes("temporary_bytes").unread(),
+    bytes("total_bytes").unread(),
+    Field::new("shares_pct", "", Kind::Object(SHARES)).unread(),
+    Field::new("dominant", "", Kind::Word(Component::WORDS)).unread(),
+    percent("dominant_share_pct").unread(),
+    Field::new("recommended_check", "", Kind::Word(MemoryCheck::WORDS)).unread(),
 ];
 
 pub(super) const SPEC: Spec = Spec {
@@ -120,8 +120,8 @@ pub fn choose_next_validation(situation: &Situation, lang: Lang) -> Result<NextV
     let sentences = sentences(next_validation, lang);
     let told = |sentence: &str| {
         sentence
-            .replace("{total}", &situation.total_mb.to_string())
-            .replace("{capacity}", &situation.capacity_mb.to_string())
+            .replace("{total}", &shown(situation.total_mb))
+            .replace("{capacity}", &shown(situation.capacity_mb))
     };
     Ok(NextValidation {
         next_validation,

@@ -15,7 +15,7 @@ pub struct Field {
     /// What the key may hold.
     #[serde(rename = "allowed")]
     pub kind: Kind,
-    /// What stands in for it when it is left out. `None` for a key that a rule needs or does not read.
+    /// What stands in for it when it is left out. `None` for a key that must be given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<&'static str>,
 }
@@ -56,6 +56,11 @@ impl Field {
     pub(super) const fn or(mut self, default: &'static str) -> Self {
         self.default = Some(default);
         self
+    }
+
+    /// A key that another rule's answer has: its value must be of its kind, and is not used.
+    pub(super) const fn unread(self) -> Self {
+        self.or("none, it is not used")
     }
 
     /// `value`, if this field may have it.

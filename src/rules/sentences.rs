@@ -80,39 +80,39 @@ const fn english(outcome: Validation) -> Sentences {
 const fn chinese(outcome: Validation) -> Sentences {
     match outcome {
         Validation::CompareBatchCheckpointOffload => Sentences {
-            hypothesis: "这一步需要的显存(内存)超过了设备的容量,按现在的配置跑不起来。",
-            change: "分别尝试减小批大小、激活检查点和卸载,每次只改一项,其余保持不变。",
-            reason: "账本合计 {total} MiB,而设备只有 {capacity} MiB;装得下之前,先不必谈速度。",
+            hypothesis: "这一步需要的显存（内存）超过了设备的容量，按现在的配置跑不起来。",
+            change: "分别尝试减小批大小、激活检查点和卸载，每次只改一项，其余保持不变。",
+            reason: "账本合计 {total} MiB，而设备只有 {capacity} MiB；装得下之前，先不必谈速度。",
         },
         Validation::InspectInputPipeline => Sentences {
-            hypothesis: "设备在等下一批数据,节奏由输入流水线决定。",
-            change: "换成一批已经在内存里的数据再跑同一步;如果变快了,再增加加载进程或预取。",
-            reason: "内存放得下({total} / {capacity} MiB),耗时最多的是取数据;计算再快,也只是等得更久。",
+            hypothesis: "设备在等下一批数据，节奏由输入流水线决定。",
+            change: "换成一批已经在内存里的数据再跑同一步；如果变快了，再增加加载进程或预取。",
+            reason: "内存放得下（{total} / {capacity} MiB），耗时最多的是取数据；计算再快，也只是等得更久。",
         },
         Validation::InspectCommunication => Sentences {
-            hypothesis: "各个 rank 的时间花在交换数据上,而计算没能把它遮住。",
-            change: "降低通信频率(梯度累积、更大的桶),或者让通信与反向重叠;两者只改其一。",
-            reason: "内存放得下({total} / {capacity} MiB),热点不在输入流水线,而通信负担很重。",
+            hypothesis: "各个 rank 的时间花在交换数据上，而计算没能把它遮住。",
+            change: "降低通信频率（梯度累积、更大的桶），或者让通信与反向重叠；两者只改其一。",
+            reason: "内存放得下（{total} / {capacity} MiB），热点不在输入流水线，而通信负担很重。",
         },
         Validation::ProfileForward => Sentences {
-            hypothesis: "前向耗时最多,其中大部分很可能集中在少数几个模块。",
-            change: "把前向拆到各个模块分别计时,其他暂时都不改。",
-            reason: "内存放得下({total} / {capacity} MiB),数据和通信也没有拖慢这一步;只有一个前向总时间,还不足以动手。",
+            hypothesis: "前向耗时最多，其中大部分很可能集中在少数几个模块。",
+            change: "把前向拆到各个模块分别计时，其他暂时都不改。",
+            reason: "内存放得下（{total} / {capacity} MiB），数据和通信也没有拖慢这一步；只有一个前向总时间，还不足以动手。",
         },
         Validation::ProfileBackward => Sentences {
-            hypothesis: "反向耗时最多:要么梯度本身昂贵,要么在重新计算激活。",
-            change: "把反向拆到各个模块,重计算单独计时,其他暂时都不改。",
-            reason: "内存放得下({total} / {capacity} MiB),数据和通信也没有拖慢这一步;先弄清反向把时间花在哪里,才谈得上节省。",
+            hypothesis: "反向耗时最多：要么梯度本身昂贵，要么在重新计算激活。",
+            change: "把反向拆到各个模块，重计算单独计时，其他暂时都不改。",
+            reason: "内存放得下（{total} / {capacity} MiB），数据和通信也没有拖慢这一步；先弄清反向把时间花在哪里，才谈得上节省。",
         },
         Validation::ProfileOptimizer => Sentences {
-            hypothesis: "优化器耗时最多,常见的原因是逐个更新大量的小张量。",
-            change: "按参数组给更新计时,再与融合的实现比较。",
-            reason: "内存放得下({total} / {capacity} MiB),数据和通信也没有拖慢这一步;更新比前向和反向还慢,并不寻常。",
+            hypothesis: "优化器耗时最多，常见的原因是逐个更新大量的小张量。",
+            change: "按参数组给更新计时，再与融合的实现比较。",
+            reason: "内存放得下（{total} / {capacity} MiB），数据和通信也没有拖慢这一步；更新比前向和反向还慢，并不寻常。",
         },
         Validation::CollectMoreEvidence => Sentences {
-            hypothesis: "目前没有突出的信号,现在下结论和瞎猜差不多。",
-            change: "什么都先不改:用同样的配置多跑几步,并把计时范围分得更细。",
-            reason: "内存放得下({total} / {capacity} MiB),热点也不是本规则认识的阶段。",
+            hypothesis: "目前没有突出的信号，现在下结论和瞎猜差不多。",
+            change: "什么都先不改：用同样的配置多跑几步，并把计时范围分得更细。",
+            reason: "内存放得下（{total} / {capacity} MiB），热点也不是本规则认识的阶段。",
         },
     }
 }
