@@ -40,6 +40,7 @@ pub mod ledger;
 pub mod probe;
 pub mod record;
 pub mod report;
+pub mod rules;
 pub mod stats;
 pub mod store;
 #[cfg(feature = "torch")]

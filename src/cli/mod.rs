@@ -9,6 +9,7 @@ mod engine;
 mod progress;
 #[cfg(feature = "torch")]
 mod run;
+mod rules;
 mod show;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Print a run's account: time by phase, memory by category
     Show(show::ShowArgs),
+    Rules(rules::RulesArgs),
 }
 
 /// What a command comes to: its exit code, or an error to tell.
@@ -48,6 +50,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "torch")]
         Command::Run(_) => engine::call(),
         Command::Show(args) => show::show(&args),
+        Command::Rules(args) => rules::rules(&args),
     });
     ExitCode::from(code)
 }
@@ -58,6 +61,7 @@ fn main_in_engine() -> u8 {
     conclude(match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::show(&args),
+        Command::Rules(args) => rules::rules(&args),
     })
 }
 

@@ -10,6 +10,8 @@ pub use rows::{AllocationRow, LedgerMoment, Machine, PhaseRow, RunRow, StepRow};
 pub use sink::{Sink, SinkError, StepRecords};
 pub use words::{Category, Detail, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord};
 
+pub(crate) use words::words;
+
 /// The version of the dataset's tables that this build writes. Raise it with every change of
 /// [`RunRow`], [`StepRow`], [`PhaseRow`], [`AllocationRow`] or [`LedgerMoment`].
 pub const SCHEMA_VERSION: i32 = 1;

@@ -1,8 +1,5 @@
 //! The project's vocabulary: closed sets of words, each with its one spelling in files, JSON and text.
 
-use std::fmt;
-use std::str::FromStr;
-
 /// A word that is not in its set; the message lists the set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {set} {word:?}; one of: {allowed}")]
@@ -23,31 +20,42 @@ macro_rules! words {
             /// Every member, in the order in which tables list them.
             pub const ALL: &[$name] = &[$($name::$member,)+];
 
+            /// The spelling of every member, in the same order.
+            pub const WORDS: &[&str] = &[$($word,)+];
+
             /// The spelling used in files, JSON and text.
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$member => $word,)+ }
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownWord;
+        impl std::str::FromStr for $name {
+            type Err = $crate::record::UnknownWord;
 
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                Self::ALL.iter().copied().find(|member| member.as_str() == word).ok_or_else(|| UnknownWord {
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|member| member.as_str() == word).ok_or_else(|| Self::Err {
                     set: $set,
                     word: word.to_owned(),
-                    allowed: Self::ALL.iter().map(|member| member.as_str()).collect::<Vec<_>>().join(", "),
+                    allowed: Self::WORDS.join(", "),
                 })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
             }
         }
     };
 }
+
+pub(crate) use words;
 
 words! {
     /// What a training step is doing.
