@@ -8,11 +8,30 @@ ARGS ?=
 
 .PHONY: run test build setup prerequisites bench clean
 
+# The build without libtorch has a folder of its own: both feature sets write a file of the same name.
+CORE := --no-default-features --target-dir target/core
+
 run: build
 	@target/release/stepledger run $(ARGS)
 
 build: setup
 	@cargo build --release --quiet
+
+test: setup
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	cargo clippy $(CORE) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+	cargo test $(CORE)
+	cargo test
+
+# Ratios to the bare step and to PyTorch; wants a quiet machine.
+bench: build
+	cargo bench --bench overhead
+	$(VENV)/bin/python benches/compare_pytorch.py --bin target/release/stepledger
+
+clean:
+	rm -rf target $(VENV)
 
 setup: prerequisites $(READY)
 

@@ -5,6 +5,8 @@ mod account;
 mod block;
 mod event;
 mod moments;
+#[cfg(test)]
+mod tests;
 
 pub use account::{Identity, Ledger, ScopeNames, StepAccount};
 pub use event::{Event, kind, origin};

@@ -1,5 +1,7 @@
 //! What a run leaves behind, as plain values: words, rows, units. Knows no torch, no Parquet, no printing.
 
+#![forbid(unsafe_code)]
+
 mod bytes;
 mod rows;
 mod sink;
