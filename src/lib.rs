@@ -34,14 +34,11 @@
 //!
 //! The map of the modules is in `src/ARCHITECTURE.md`.
 
-pub mod cli;
-pub mod ledger;
+#[cfg(feature = "torch")]
+mod engine;
 #[cfg(feature = "torch")]
 pub mod probe;
-pub mod record;
-pub mod report;
-pub mod rules;
-pub mod stats;
-pub mod store;
 #[cfg(feature = "torch")]
 pub mod train;
+
+pub use stepledger_core::{ledger, record, report, rules, stats, store};

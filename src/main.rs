@@ -1,7 +1,8 @@
-//! The `stepledger` program: reads the command, and opens the engine for commands that need libtorch.
+//! The `stepledger` program. It names stepledger-core only: whatever is named here is linked, and libtorch
+//! must not be.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stepledger::cli::main()
+    ExitCode::from(stepledger_core::cli::main(|_| stepledger_core::cli::launch()))
 }

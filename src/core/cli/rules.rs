@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
-use super::{DONE, Exit, Outcome};
+use super::exit::{DONE, Exit, Outcome};
 use crate::rules::{Answer, Field, Kind, Lang, Rule, RuleError, Spec, Thresholds};
 
 /// No line of `--jsonl` needs to be longer; one that is becomes an error object, not memory.

@@ -1,16 +1,16 @@
-//! The way from the small program to the engine: the same code as a shared library, linked to libtorch.
+//! The way from the small program to the engine: the `stepledger` crate as a shared library, which is
+//! linked to libtorch.
 //!
 //! libtorch takes 0.4 s to load and brings CUDA's runtime with it. `stepledger --version` and the commands
 //! that only read files need none of it, so the program is not linked to it and opens the engine on demand.
 
 use std::env;
 use std::ffi::c_int;
-use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::{FAILED, Outcome};
+use super::exit::{FAILED, Outcome};
 
 /// The engine's file: what cargo makes of this crate as a cdylib.
 const FILE: &str = "libstepledger.so";
@@ -18,14 +18,14 @@ const FILE: &str = "libstepledger.so";
 type Entry = unsafe extern "C" fn() -> c_int;
 
 /// Runs this process's command in the engine.
-pub fn call() -> Outcome {
+pub fn launch() -> Outcome {
     let path = find()?;
     // SAFETY: the file is this very crate's, built with it. It stays open until the process ends: the
     // threads of libtorch run in it.
     let library = unsafe { libloading::Library::new(&path) }
         .with_context(|| format!("the engine {} cannot be loaded", path.display()))?;
     let library: &'static libloading::Library = Box::leak(Box::new(library));
-    // SAFETY: the symbol is declared below, with this type.
+    // SAFETY: the engine declares the symbol with this type (src/engine/mod.rs).
     let entry = unsafe { library.get::<Entry>(b"stepledger_engine\0") };
     let entry = entry.with_context(|| format!("{} was built without the feature `torch`", path.display()))?;
     // SAFETY: takes nothing; a panic inside is caught there.
@@ -46,10 +46,4 @@ fn find() -> anyhow::Result<PathBuf> {
             places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
         ),
     }
-}
-
-/// The engine's entry: the whole command line once more, with libtorch. Returns the exit code.
-#[unsafe(no_mangle)]
-extern "C" fn stepledger_engine() -> c_int {
-    catch_unwind(super::main_in_engine).unwrap_or(FAILED).into()
 }

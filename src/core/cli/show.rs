@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DONE, Exit, Outcome};
+use super::exit::{DONE, Exit, Outcome};
 use crate::report::{Account, Summary, render, summarize};
 use crate::store::{Dataset, StoreError, resolve};
 

@@ -1,0 +1,45 @@
+//! How commands end: exit codes, and errors told on stderr.
+
+use std::fmt::Display;
+use std::io;
+
+/// What a command comes to: its exit code, or an error to tell.
+pub type Outcome = anyhow::Result<u8>;
+
+pub const DONE: u8 = 0;
+pub const FAILED: u8 = 1;
+pub const BAD_INPUT: u8 = 2;
+pub const INTERRUPTED: u8 = 130;
+
+/// An error that wants an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Exit {
+    code: u8,
+    message: String,
+}
+
+impl Exit {
+    /// The input or the flags were wrong.
+    pub fn input(error: impl Display) -> anyhow::Error {
+        Exit { code: BAD_INPUT, message: error.to_string() }.into()
+    }
+}
+
+/// Tells an error on stderr, with its causes, and turns it into an exit code.
+pub fn conclude(outcome: Outcome) -> u8 {
+    match outcome {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => DONE,
+        Err(error) => {
+            eprintln!("stepledger: {error:#}");
+            error.downcast_ref::<Exit>().map_or(FAILED, |exit| exit.code)
+        }
+    }
+}
+
+/// Whoever read our output (`head`, say) has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,44 @@
+//! The command line: flags in, results to stdout, everything else to stderr.
+//!
+//! Exit codes: 0 done, 1 the work failed, 2 the input or the flags were wrong, 3 out of memory,
+//! 130 interrupted.
+
+mod exit;
+mod launch;
+mod rules;
+mod run_args;
+mod show;
+
+pub use exit::{DONE, Exit, FAILED, INTERRUPTED, Outcome};
+pub use launch::launch;
+pub use run_args::{AttentionName, ModelName, RunArgs, TraceName};
+pub use show::{print, read};
+
+use clap::{Parser, Subcommand};
+
+/// Puts a training step under instruments: where did time and memory go?
+#[derive(Debug, Parser)]
+#[command(name = "stepledger", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Train a toy model under instruments and keep its account
+    Run(Box<RunArgs>),
+    /// Print a run's account: time by phase, memory by category
+    Show(show::ShowArgs),
+    Rules(rules::RulesArgs),
+}
+
+/// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
+/// command that needs libtorch: the program passes it on, the engine carries it out.
+pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
+    exit::conclude(match Cli::parse().command {
+        Command::Run(args) => run(&args),
+        Command::Show(args) => show::show(&args),
+        Command::Rules(args) => rules::rules(&args),
+    })
+}

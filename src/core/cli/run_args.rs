@@ -1,0 +1,133 @@
+//! The flags of `stepledger run`. What they mean to the models is the engine's business.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub struct RunArgs {
+    #[command(flatten, next_help_heading = "Model")]
+    pub model: ModelArgs,
+    #[command(flatten, next_help_heading = "Training")]
+    pub training: TrainingArgs,
+    #[command(flatten, next_help_heading = "Weights and batches")]
+    pub files: FileArgs,
+    #[command(flatten, next_help_heading = "Account")]
+    pub account: AccountArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// The model: a GPT in GPT-2's layout, or a plain stack of Linear and GELU
+    #[arg(long, value_enum, default_value_t = ModelName::Gpt)]
+    pub model: ModelName,
+    /// Blocks of the GPT, or layers of the MLP
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub layers: i64,
+    /// Width of the residual stream
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub width: i64,
+    /// Attention heads; must divide the width
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub heads: i64,
+    /// Positions in a sequence
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub seq: i64,
+    /// Attention by libtorch's fused kernel, or step by step
+    #[arg(long, value_enum, default_value_t = AttentionName::Sdpa)]
+    pub attention: AttentionName,
+}
+
+#[derive(Debug, Args)]
+pub struct TrainingArgs {
+    /// Sequences in a batch
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub batch: i64,
+    /// Measured steps
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub steps: i64,
+    /// Steps before the measured ones; recorded, but in no statistic
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub warmup: i64,
+    /// Of the initial weights and of the batches
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: i64,
+    /// AdamW's learning rate
+    #[arg(long, value_name = "X", default_value_t = 1e-3)]
+    pub lr: f64,
+    /// AdamW's two decay rates
+    #[arg(long, value_name = "B1,B2", value_delimiter = ',', num_args = 1, default_value = "0.9,0.95")]
+    pub betas: Vec<f64>,
+    /// Added to AdamW's denominator
+    #[arg(long, value_name = "X", default_value_t = 1e-8)]
+    pub eps: f64,
+    /// Decoupled weight decay, of all parameters alike
+    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    pub weight_decay: f64,
+    /// Threads that libtorch computes with [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<i32>,
+    /// cpu, cuda or cuda:N; there is no falling back
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    pub device: String,
+    /// Text to train on, any file, read as bytes [default: the sums that come with the program]
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Slow the loader down by this much a batch, to see what a slow input looks like
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub loader_delay_ms: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// Load the initial weights, by name
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub init: Option<PathBuf>,
+    /// Write the weights as they are before the first step
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub save_init: Option<PathBuf>,
+    /// Write the weights as they are after the last step
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub save: Option<PathBuf>,
+    /// Write the tokens used: int64 `tokens` [steps, batch, seq + 1], warm-up included
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub save_batches: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct AccountArgs {
+    /// The folder of runs; this one gets a folder of its own in it
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// How deep to look: times only, or every allocation too
+    #[arg(long, value_enum, default_value_t = TraceName::Allocations)]
+    pub trace: TraceName,
+    /// Make the records safe every N steps: what a crash can cost at most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub flush_every: u32,
+    /// Print the account as one JSON object, as `show --json` does
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ModelName {
+    Gpt,
+    Mlp,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum AttentionName {
+    Sdpa,
+    Math,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TraceName {
+    Phases,
+    Allocations,
+}

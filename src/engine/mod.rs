@@ -1,0 +1,18 @@
+//! The engine: the commands that need libtorch, and the door through which the program calls them.
+
+mod progress;
+mod run;
+
+use std::ffi::c_int;
+use std::panic::{catch_unwind, set_hook};
+
+use stepledger_core::cli;
+
+/// Runs the command line of this process, with libtorch at hand. Returns the exit code.
+///
+/// A panic is a bug of ours; it is told as one, and goes no further.
+#[unsafe(no_mangle)]
+extern "C" fn stepledger_engine() -> c_int {
+    set_hook(Box::new(|panic| eprintln!("stepledger: a bug in stepledger, please report it: {panic}")));
+    catch_unwind(|| cli::main(run::run)).unwrap_or(cli::FAILED).into()
+}

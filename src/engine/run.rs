@@ -1,0 +1,125 @@
+//! `stepledger run`: a toy model under instruments.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use serde_json::{Map, Value};
+use stepledger_core::cli::{
+    AttentionName, DONE, Exit, INTERRUPTED, ModelName, Outcome, RunArgs, TraceName, print, read,
+};
+
+use super::progress::Progress;
+use crate::probe::{Options, machine};
+use crate::record::{RunRow, RunStatus, Trace};
+use crate::report::summarize;
+use crate::store::{Dataset, RunFolder};
+use crate::train::{AdamWConfig, Attention, Config, Files, ModelKind, TrainError, device, train};
+
+/// Trains, keeps the account, and prints it.
+pub fn run(args: &RunArgs) -> Outcome {
+    let config = config(args).map_err(Exit::input)?;
+    let folder = RunFolder::new(&args.account.out);
+    let mut progress = Progress::new(config.total_steps() as u64, args.account.quiet);
+    let stop = stop_flag()?;
+    let outcome = train(&config, options(args, &config)?, folder, &mut |step| progress.step(step), &stop);
+    progress.finish();
+    let run = outcome.map_err(|error| if error.is_input() { Exit::input(error) } else { error.into() })?;
+    print_account(args, &run)?;
+    Ok(if run.status == RunStatus::Interrupted { INTERRUPTED } else { DONE })
+}
+
+fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {
+    let dir = args.account.out.join(&run.run_id);
+    let account = read(&Dataset::open(&dir)?)?;
+    print(&summarize(&account, None)?, args.account.json)?;
+    if !args.account.quiet {
+        eprintln!("kept in {}", dir.display());
+    }
+    Ok(())
+}
+
+fn config(args: &RunArgs) -> Result<Config, TrainError> {
+    let RunArgs { model, training, files, .. } = args;
+    let config = Config {
+        model: match model.model {
+            ModelName::Gpt => ModelKind::Gpt,
+            ModelName::Mlp => ModelKind::Mlp,
+        },
+        layers: model.layers,
+        width: model.width,
+        heads: model.heads,
+        seq: model.seq,
+        batch: training.batch,
+        steps: training.steps,
+        warmup: training.warmup,
+        seed: training.seed,
+        attention: match model.attention {
+            AttentionName::Sdpa => Attention::Sdpa,
+            AttentionName::Math => Attention::Math,
+        },
+        adamw: AdamWConfig {
+            lr: training.lr,
+            betas: betas(&training.betas)?,
+            eps: training.eps,
+            weight_decay: training.weight_decay,
+        },
+        threads: training.threads.unwrap_or_else(all_cores),
+        loader_delay_ms: training.loader_delay_ms,
+        data: training.data.clone(),
+        device: device(&training.device)?,
+        files: Files {
+            init: files.init.clone(),
+            save_init: files.save_init.clone(),
+            save: files.save.clone(),
+            save_batches: files.save_batches.clone(),
+        },
+    };
+    config.check(machine().memory_bytes)?;
+    Ok(config)
+}
+
+fn betas(values: &[f64]) -> Result<(f64, f64), TrainError> {
+    match values {
+        &[beta1, beta2] => Ok((beta1, beta2)),
+        _ => Err(TrainError::Flag {
+            flag: "--betas",
+            value: format!("{values:?}"),
+            allowed: "allowed: two numbers, such as 0.9,0.95".to_owned(),
+        }),
+    }
+}
+
+fn all_cores() -> i32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
+}
+
+fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
+    let mut settings = match serde_json::to_value(config)? {
+        Value::Object(settings) => settings,
+        _ => Map::new(),
+    };
+    settings.insert("init".into(), serde_json::to_value(&config.files.init)?);
+    let trace = match args.account.trace {
+        TraceName::Phases => Trace::Phases,
+        TraceName::Allocations => Trace::Allocations,
+    };
+    Ok(Options::new(config.model.as_str())
+        .config(settings)
+        .trace(trace)
+        .warmup(config.warmup)
+        .flush_every(args.account.flush_every as usize)
+        .device(config.device))
+}
+
+/// Becomes true at the first Ctrl-C (or SIGTERM); the second one ends the process at once.
+fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // In this order: the first signal still finds the flag down.
+        signal_hook::flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .context("Ctrl-C cannot be caught")?;
+    }
+    Ok(stop)
+}
