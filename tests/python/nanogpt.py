@@ -35,7 +35,8 @@ class Attention(nn.Module):
 
 
 def attention_spelt_out(q, k, v, future):
-    scores = (q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5
+    """Scaled with `mul.Scalar`, as from Rust: Python's `*` would keep the factor as a tensor for backward."""
+    scores = torch.ops.aten.mul.Scalar(q @ k.transpose(-2, -1), q.shape[-1] ** -0.5)
     return scores.masked_fill(future, float("-inf")).softmax(-1) @ v
 
 
