@@ -12,7 +12,9 @@ use stepledger::probe::{Options, Probe, scope};
 use stepledger::record::Trace;
 use stepledger::stats::median;
 use stepledger::store::RunFolder;
-use stepledger::train::{AdamW, AdamWConfig, Attention, Config, Files, Loader, Model, ModelKind, build, read_text};
+use stepledger::train::{
+    AdamW, AdamWConfig, Attention, Config, Files, Loader, Model, ModelKind, build, read_text,
+};
 use tch::nn::VarStore;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -66,7 +68,8 @@ fn compare(name: &str, config: &Config, rounds: i64) -> Outcome<()> {
     bare(config)?;
     for round in 0..rounds {
         // The order turns around, so that a drift of the machine falls on all alike.
-        let order: Vec<usize> = if round % 2 == 0 { (0..WAYS.len()).collect() } else { (0..WAYS.len()).rev().collect() };
+        let order: Vec<usize> =
+            if round % 2 == 0 { (0..WAYS.len()).collect() } else { (0..WAYS.len()).rev().collect() };
         for way in order {
             seconds[way].push((WAYS[way].1)(config)?);
         }

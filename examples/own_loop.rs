@@ -33,7 +33,11 @@ fn batch() -> (Tensor, Tensor) {
     for image in 0..BATCH {
         let class = labels.int64_value(&[image]);
         let half = SIDE / 2;
-        let _ = images.get(image).narrow(1, class / 2 * half, half).narrow(2, class % 2 * half, half).g_add_scalar_(1.0);
+        let _ = images
+            .get(image)
+            .narrow(1, class / 2 * half, half)
+            .narrow(2, class % 2 * half, half)
+            .g_add_scalar_(1.0);
     }
     (images, labels)
 }

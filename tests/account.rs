@@ -1,52 +1,97 @@
-//! The memory account of the toy models, in bytes, against closed forms.
+//! The memory account of models trained through the library, against closed forms.
 #![cfg(feature = "torch")]
 
 mod common;
 
-use common::{MemorySink, gpt, turn};
 use std::sync::atomic::AtomicBool;
+
+use common::{MemorySink, gpt, turn};
 use stepledger::probe::Options;
-use stepledger::record::*;
+use stepledger::record::{Category, LedgerMoment, Moment};
+use stepledger::train::{Attention, Config, VOCABULARY, train};
+
+/// Trains, and returns the moments of the last step.
+fn moments(config: &Config) -> Vec<LedgerMoment> {
+    let sink = MemorySink::default();
+    train(config, Options::new("test"), sink.clone(), &mut |_| (), &AtomicBool::new(false)).unwrap();
+    let kept = sink.0.borrow();
+    for step in &kept.steps {
+        assert_eq!((step.step.difference_bytes, step.step.dropped_events), (Some(0), 0));
+        for moment in &step.moments {
+            assert_eq!(moment.bytes.total(), moment.allocator_bytes, "{config:?} {moment:?}");
+            assert_eq!(moment.bytes[Category::Unattributed], 0, "{config:?} {moment:?}");
+        }
+    }
+    kept.steps.last().unwrap().moments.clone()
+}
+
+fn at(moments: &[LedgerMoment], moment: Moment) -> &LedgerMoment {
+    moments.iter().find(|row| row.moment == moment).unwrap()
+}
+
+/// What backward needs of the toy GPT's forward, in f32, with N = batch · seq, C the width, H the heads:
+///
+/// - each block: its input and the stream between its halves (2·4NC), both layer norms' outputs (2·4NC) with
+///   mean and 1/σ of each position (2·8N), the MLP before and after GELU (2·16NC); attention with sdpa: q, k
+///   and v in one block (12NC), output (4NC) and logsumexp (4NH); with math: copies of q, k and v (12NC),
+///   softmax (4NHT) and the joined output (4NC);
+/// - the head: the last norm's input and output (2·4NC), its statistics (8N), log-softmax (4NV);
+/// - the positions (8T) and the loss's total weight (4).
+///
+/// Batch and targets are saved too, but are `input`.
+fn activation_bytes(config: &Config) -> i64 {
+    let Config { layers, width, heads, seq, batch, .. } = *config;
+    let positions = batch * seq;
+    let attention = match config.attention {
+        Attention::Sdpa => 4 * heads,
+        Attention::Math => 4 * heads * seq,
+    };
+    layers * positions * (64 * width + 16 + attention)
+        + positions * (8 * width + 4 * VOCABULARY + 8)
+        + 8 * seq
+        + 4
+}
 
 #[test]
-fn explore() {
+fn activations_at_the_end_of_forward_equal_the_closed_form() {
     let _turn = turn();
-    let sink = MemorySink::default();
-    let config = gpt();
-    stepledger::train::train(
-        &config,
-        Options::new("gpt"),
-        sink.clone(),
-        &mut |s| println!("{s:?}"),
-        &AtomicBool::new(false),
-    )
-    .unwrap();
-    let kept = sink.0.borrow();
-    let last = kept.steps.last().unwrap();
-    println!("{:#?}", last.step);
-    for p in &last.phases {
-        println!("{:?} {} {} {} {:?}", p.kind, p.phase, p.name, p.total_ns, p.parent);
+    let sizes = [
+        (1, 16, 1, 8, 1),
+        (1, 32, 4, 16, 3),
+        (2, 64, 2, 32, 4),
+        (3, 48, 3, 7, 5),
+        (4, 128, 4, 64, 8),
+        (5, 24, 8, 33, 2),
+        (2, 96, 6, 100, 1),
+    ];
+    for attention in [Attention::Sdpa, Attention::Math] {
+        for (layers, width, heads, seq, batch) in sizes {
+            let config = Config { layers, width, heads, seq, batch, attention, steps: 2, warmup: 0, ..gpt() };
+            let moments = moments(&config);
+            let end = at(&moments, Moment::ForwardEnd);
+            assert_eq!(end.bytes[Category::Activation], activation_bytes(&config), "{config:?}");
+            assert_eq!(end.bytes[Category::Input], 2 * 8 * batch * seq, "{config:?}");
+            let mask = if attention == Attention::Math { seq * seq } else { 0 };
+            assert_eq!(end.bytes[Category::Buffer], mask, "{config:?}");
+            // The loss alone outlives forward.
+            assert_eq!(end.bytes[Category::Workspace], 4, "{config:?}");
+        }
     }
-    for m in &last.moments {
-        println!(
-            "{:15} total {} alloc {} {:?}",
-            m.moment,
-            m.bytes.total(),
-            m.allocator_bytes,
-            m.bytes.iter().collect::<Vec<_>>()
-        );
+}
+
+#[test]
+fn model_state_is_four_times_four_bytes_a_parameter() {
+    let _turn = turn();
+    for threads in [1, 2] {
+        let config = Config { threads, ..gpt() };
+        let moments = moments(&config);
+        let parameters = config.parameters() as i64;
+        assert_eq!(parameters, 834_304);
+        let end = at(&moments, Moment::OptimizerEnd);
+        assert_eq!(end.bytes[Category::Parameter], 4 * parameters);
+        assert_eq!(end.bytes[Category::Gradient], 4 * parameters);
+        // Two states, and a counter for each of 4 + 12 · layers variables.
+        assert_eq!(end.bytes[Category::AdamState], 8 * parameters + 4 * (4 + 12 * config.layers));
+        assert_eq!(end.bytes[Category::Activation], 0);
     }
-    for a in last.ended.iter() {
-        println!(
-            "{:6} {:9} {:12} {:?} {:?} {:?} {:?} -> {:?} thread {}",
-            a.id, a.bytes, a.category, a.detail, a.phase, a.scope, a.step, a.freed_phase, a.thread
-        );
-    }
-    for a in kept.open.iter() {
-        println!(
-            "OPEN {:6} {:9} {:12} {:?} {:?} {:?} {:?}",
-            a.id, a.bytes, a.category, a.detail, a.name, a.phase, a.step
-        );
-    }
-    println!("{:?}", kept.run);
 }

@@ -50,7 +50,8 @@ impl Runs {
 
     /// The folder of the only run.
     pub fn only_run(&self) -> PathBuf {
-        let mut folders: Vec<_> = std::fs::read_dir(self.file("runs")).unwrap().map(|e| e.unwrap().path()).collect();
+        let mut folders: Vec<_> =
+            std::fs::read_dir(self.file("runs")).unwrap().map(|e| e.unwrap().path()).collect();
         assert_eq!(folders.len(), 1, "{folders:?}");
         folders.remove(0)
     }

@@ -15,7 +15,8 @@ type Tables = BTreeMap<String, Vec<[String; 3]>>;
 #[test]
 fn the_page_lists_every_column_that_is_written_and_no_other() {
     let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/core/store/SCHEMA.md")).unwrap();
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/core/store/SCHEMA.md"))
+            .unwrap();
     assert_eq!(documented(&page), written());
 }
 

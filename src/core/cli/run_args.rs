@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+// A flag given twice means the last one, so that scripts can add to what others set.
+#[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct RunArgs {
     #[command(flatten, next_help_heading = "Model")]
     pub model: ModelArgs,

@@ -1,0 +1,197 @@
+//! The probe around loops that are not ours, and around loops that end badly.
+#![cfg(feature = "torch")]
+
+mod common;
+#[path = "common/program.rs"]
+mod program;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use common::{MemorySink, turn};
+use program::{ROOT, Runs, stdout};
+use stepledger::probe::{HookError, Options, Probe, ProbeError, scope, this_thread_loads};
+use stepledger::record::{Category, Moment, RunStatus, Trace};
+use tch::{Device, Kind, Tensor, nn};
+
+const FLOATS: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+#[test]
+fn the_example_loops_hidden_states_and_buffers_are_found() {
+    let example = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/own_loop");
+    assert!(example.exists(), "{} is missing: `cargo test` without filters builds it", example.display());
+    let runs = Runs::new();
+    let output = std::process::Command::new(example).arg(runs.file("runs")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let account = runs.show("");
+    assert_eq!(account["run_id"], stdout(&output).trim());
+    // Two convolutions, two batch norms (weight and bias), a linear head.
+    let parameters = (9 * 8 + 8) + 2 * 8 + (9 * 8 * 16 + 16) + 2 * 16 + (16 * 9 * 4 + 4);
+    let statistics = 2 * (8 + 16);
+    assert_eq!(account["parameters"], parameters);
+    for (moment, row) in account["ledger"].as_object().unwrap() {
+        assert_eq!(row["parameter"], 4 * parameters, "{moment}");
+        assert_eq!(row["buffer"], 4 * statistics, "{moment}");
+        // tch's Adam keeps its two states to itself.
+        assert_eq!(row["adam_state"], 8 * parameters, "{moment}");
+        assert_eq!((&row["unattributed"], &row["difference"]), (&0.into(), &0.into()), "{moment}");
+    }
+    // Its zero_grad drops the gradients, so forward runs without them.
+    for (moment, bytes) in
+        [("forward_end", 0), ("backward_end", 4 * parameters), ("optimizer_end", 4 * parameters)]
+    {
+        assert_eq!(account["ledger"][moment]["gradient"], bytes, "{moment}");
+    }
+    let losses = account["losses"].as_array().unwrap();
+    assert!(losses[19].as_f64().unwrap() < losses[0].as_f64().unwrap());
+}
+
+#[test]
+fn the_examples_glue_is_under_thirty_lines() {
+    let text = std::fs::read_to_string(format!("{ROOT}/examples/own_loop.rs")).unwrap();
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let glue =
+        code.filter(|line| ["stepledger", "probe", "step"].iter().any(|word| line.contains(word))).count();
+    assert!(glue < 30, "{glue} lines of glue");
+}
+
+#[test]
+fn a_loader_threads_tensor_is_input_while_it_waits_and_while_it_serves() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("loader"), sink.clone()).unwrap();
+    let (sender, receiver) = std::sync::mpsc::sync_channel(0);
+    let loader = std::thread::spawn(move || {
+        this_thread_loads();
+        for _ in 0..2 {
+            sender.send(Tensor::ones([1000], FLOATS)).unwrap();
+        }
+    });
+    for _ in 0..2 {
+        let mut step = probe.step();
+        let batch = step.dataloader(|| receiver.recv().unwrap());
+        let _sum = step.forward(|| batch.sum(Kind::Float));
+        step.finish(None, None).unwrap();
+    }
+    loader.join().unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let end = kept.steps[1].moments.iter().find(|moment| moment.moment == Moment::ForwardEnd).unwrap();
+    assert_eq!(end.bytes[Category::Input], 4000);
+    let ended: Vec<_> = kept.steps.iter().flat_map(|step| &step.ended).chain(&kept.ended_after).collect();
+    let batches: Vec<_> = ended.iter().filter(|row| row.bytes == 4000).collect();
+    assert!(batches.len() == 2 && batches.iter().all(|row| row.category == Category::Input), "{batches:?}");
+}
+
+#[test]
+fn a_tensor_dropped_on_another_thread_ends_there() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("threads"), sink.clone()).unwrap();
+    let mut step = probe.step();
+    let kept = step.forward(|| Tensor::ones([256], FLOATS));
+    std::thread::spawn(move || drop(kept)).join().unwrap();
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let records = &sink.0.borrow().steps[0];
+    assert_eq!(records.step.difference_bytes, Some(0));
+    assert_eq!(records.ended.iter().filter(|row| row.bytes == 1024 && row.freed_step == Some(0)).count(), 1);
+}
+
+#[test]
+fn frozen_parameters_have_no_gradient_and_tied_ones_count_once() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("frozen"), sink.clone()).unwrap();
+    let mut frozen = nn::VarStore::new(Device::Cpu);
+    let first = nn::linear(frozen.root() / "first", 4, 4, Default::default());
+    frozen.freeze();
+    let trained = nn::VarStore::new(Device::Cpu);
+    let second = nn::linear(trained.root() / "second", 4, 1, Default::default());
+    probe.watch(&frozen);
+    probe.watch(&trained);
+    probe.watch(&trained);
+    let mut step = probe.step();
+    let input = step.dataloader(|| Tensor::ones([2, 4], FLOATS));
+    let loss = step.forward(|| input.apply(&first).apply(&second).sum(Kind::Float));
+    step.backward(|| loss.backward());
+    step.finish(loss.double_value(&[]), 2).unwrap();
+    let run = probe.finish().unwrap();
+    assert_eq!(run.parameters, Some(20 + 5));
+    let moments = &sink.0.borrow().steps[0].moments;
+    let end = moments.iter().find(|moment| moment.moment == Moment::BackwardEnd).unwrap();
+    assert_eq!(end.bytes[Category::Parameter], 4 * 25);
+    assert_eq!(end.bytes[Category::Gradient], 4 * 5);
+    assert_eq!(end.bytes[Category::Unattributed], 0);
+}
+
+#[test]
+fn memory_from_before_the_probe_and_memory_after_it_do_no_harm() {
+    let _turn = turn();
+    let before = Tensor::ones([512], FLOATS);
+    let first = Probe::start(Options::new("first"), MemorySink::default()).unwrap();
+    let between = Tensor::ones([128], FLOATS);
+    first.finish().unwrap();
+    let sink = MemorySink::default();
+    let mut second = Probe::start(Options::new("second"), sink.clone()).unwrap();
+    let mut step = second.step();
+    step.forward(|| drop((before, between)));
+    step.finish(None, None).unwrap();
+    second.finish().unwrap();
+    let records = &sink.0.borrow().steps[0];
+    assert_eq!(records.step.difference_bytes, Some(0));
+    let end = records.moments.iter().find(|moment| moment.moment == Moment::ForwardEnd).unwrap();
+    assert_eq!((end.bytes.total(), end.bytes[Category::Unattributed]), (end.allocator_bytes, 0));
+}
+
+#[test]
+fn a_second_probe_is_refused_while_one_records() {
+    let _turn = turn();
+    let _first = Probe::start(Options::new("first"), MemorySink::default()).unwrap();
+    let second = Probe::start(Options::new("second"), MemorySink::default());
+    assert!(matches!(second.err(), Some(ProbeError::Hook(HookError::AlreadyRecording))));
+    // Times alone need no allocator.
+    let times = Options::new("third").trace(Trace::Phases);
+    Probe::start(times, MemorySink::default()).unwrap().finish().unwrap();
+}
+
+#[test]
+fn a_loop_that_is_left_early_leaves_its_records() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut probe = Probe::start(Options::new("panics"), sink.clone()).unwrap();
+        probe.step().finish(1.0, 1).unwrap();
+        let mut step = probe.step();
+        step.forward(|| {
+            let _scope = scope("deep");
+            std::panic::resume_unwind(Box::new("the user's own panic"))
+        })
+    }));
+    assert!(outcome.is_err());
+    let kept = sink.0.borrow();
+    assert_eq!(kept.steps.len(), 1);
+    assert_eq!(kept.run.as_ref().unwrap().status, RunStatus::Failed);
+}
+
+#[test]
+fn nested_scopes_add_up_to_their_phase_at_most() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("scopes").trace(Trace::Phases), sink.clone()).unwrap();
+    let mut step = probe.step();
+    step.forward(|| {
+        for _ in 0..3 {
+            let _outer = scope("outer");
+            let _inner = scope("inner");
+            let _sum = Tensor::ones([100], FLOATS).sum(Kind::Float);
+        }
+    });
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let row = |name: &str| kept.steps[0].phases.iter().find(|row| &*row.name == name).unwrap();
+    let (forward, outer, inner, other) = (row("forward"), row("outer"), row("outer.inner"), row("other"));
+    assert_eq!((outer.calls, inner.calls, inner.parent.as_deref()), (3, 3, Some("outer")));
+    assert!(inner.total_ns <= outer.total_ns && outer.total_ns <= forward.total_ns);
+    assert_eq!(forward.total_ns + other.total_ns, kept.steps[0].step.wall_ns);
+}
