@@ -28,8 +28,7 @@ fn main() -> Outcome<()> {
     for (name, config) in [("default GPT", gpt(steps)), ("small GPT (batch 1, width 64)", small)] {
         compare(name, &config, rounds)?;
     }
-    ranges();
-    Ok(())
+    ranges()
 }
 
 fn gpt(steps: i64) -> Config {
@@ -139,12 +138,26 @@ fn instrumented(config: &Config, trace: Trace) -> Outcome<f64> {
     Ok(elapsed.as_secs_f64() / config.steps as f64)
 }
 
-/// What a scope costs where no probe runs.
-fn ranges() {
+/// What a scope costs where no probe runs, and where one does: two clock readings and an NVTX range, which
+/// goes nowhere unless a tool is attached.
+fn ranges() -> Outcome<()> {
+    println!("\na scope without a probe: {:.1} ns", scopes());
+    let out = tempfile::tempdir()?;
+    let mut probe = Probe::start(Options::new("bench").trace(Trace::Phases), RunFolder::new(out.path()))?;
+    let mut step = probe.step();
+    let observed = step.forward(scopes);
+    step.finish(None, None)?;
+    probe.finish()?;
+    println!("a scope under a probe, its NVTX range included: {observed:.1} ns");
+    Ok(())
+}
+
+/// Nanoseconds a scope.
+fn scopes() -> f64 {
     const SCOPES: u32 = 1_000_000;
     let begin = Instant::now();
     for _ in 0..SCOPES {
         std::hint::black_box(scope("bench"));
     }
-    println!("\na scope without a probe: {:.1} ns", begin.elapsed().as_secs_f64() * 1e9 / f64::from(SCOPES));
+    begin.elapsed().as_secs_f64() * 1e9 / f64::from(SCOPES)
 }

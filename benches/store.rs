@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use stepledger::record::RunStatus;
-use stepledger::store::{Dataset, DatasetWriter};
+use stepledger_core::record::RunStatus;
+use stepledger_core::store::{Dataset, DatasetWriter};
 
 const STEPS: i64 = 110;
 const STEPS_A_FLUSH: usize = 50;

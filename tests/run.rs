@@ -274,6 +274,7 @@ fn bad_input_is_named_and_nothing_is_written() {
         assert!(said.contains(expected), "{flags}: {said}");
         assert!(!said.contains("panicked") && !said.contains("frame #"), "{flags}: {said}");
         assert!(stdout(&output).is_empty(), "{flags}");
+        assert!(!runs.file("runs").exists(), "{flags} left something behind");
     }
 }
 

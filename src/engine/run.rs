@@ -24,9 +24,20 @@ pub fn run(args: &RunArgs) -> Outcome {
     let stop = stop_flag()?;
     let outcome = train(&config, options(args, &config)?, folder, &mut |step| progress.step(step), &stop);
     progress.finish();
-    let run = outcome.map_err(|error| if error.is_input() { Exit::input(error) } else { error.into() })?;
+    let run = outcome.map_err(|error| told(error, args))?;
     print_account(args, &run)?;
     Ok(if run.status == RunStatus::Interrupted { INTERRUPTED } else { DONE })
+}
+
+/// Bad input ends with its own exit code; for the rest, what was kept until then is pointed to.
+fn told(error: TrainError, args: &RunArgs) -> anyhow::Error {
+    match error.is_input() {
+        true => Exit::input(error),
+        false => anyhow::anyhow!(
+            "{error}; what was recorded before can be read with `stepledger show --out {}`",
+            args.account.out.display()
+        ),
+    }
 }
 
 fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {

@@ -15,13 +15,15 @@ use super::spans::{Spans, set_current};
 use super::step::Step;
 use super::timing::{Clock, CudaClock};
 use super::watched::Watched;
-use crate::ledger::{Identity, Ledger, StepAccount};
+use crate::ledger::{Event, Identity, Ledger, StepAccount};
 use crate::record::{AllocationRow, RunRow, RunStatus, SCHEMA_VERSION, Sink, StepRecords, StepRow, Trace};
 
 /// The memory half of the instruments; absent when only times are traced.
 struct Memory {
     hook: Rc<Hook>,
     ledger: Ledger,
+    /// Kept for its room.
+    events: Vec<Event>,
 }
 
 /// Watches one training loop. Start it before the model is built, so that the model's own memory is seen.
@@ -41,11 +43,12 @@ pub struct Probe {
     unflushed: usize,
     /// What flushing took after the last step; it is charged to the next one.
     carried_observer_ns: i64,
+    opened: bool,
     ended: bool,
 }
 
 impl Probe {
-    /// Turns the instruments on and opens the run in `sink`.
+    /// Turns the instruments on; the records will go to `sink`.
     pub fn start(options: Options, sink: impl Sink + 'static) -> Result<Self, ProbeError> {
         let device = device_clock(options.device)?;
         let hook = match options.trace {
@@ -54,14 +57,14 @@ impl Probe {
         };
         let hook_ns_per_event = hook.as_deref().map(Hook::measure_event_cost);
         let epoch_ns = hook::now_ns();
-        let mut probe = Probe {
+        let probe = Probe {
             run: opening_row(&options, hook_ns_per_event),
             warmup: options.warmup,
             flush_every: options.flush_every,
             epoch_ns,
             memory: hook.clone().map(|hook| {
                 let ledger = Ledger::new(epoch_ns, hook.total_bytes(), hook.next_block());
-                Memory { hook, ledger }
+                Memory { hook, ledger, events: Vec::new() }
             }),
             spans: Rc::new(RefCell::new(Spans::new(hook, device))),
             watched: Watched::default(),
@@ -70,11 +73,21 @@ impl Probe {
             next_step: 0,
             unflushed: 0,
             carried_observer_ns: 0,
+            opened: false,
             ended: false,
         };
-        probe.sink.begin(&probe.run).map_err(ProbeError::Open)?;
         set_current(Some(probe.spans.clone()));
         Ok(probe)
+    }
+
+    /// Opens the run in the sink, now that all is known of it. The first step does this by itself; call it
+    /// before to hear of trouble sooner.
+    pub fn open(&mut self) -> Result<(), ProbeError> {
+        if !self.opened {
+            self.sink.begin(&self.run).map_err(ProbeError::Open)?;
+            self.opened = true;
+        }
+        Ok(())
     }
 
     /// Learns the variables of a store: their blocks are parameters or buffers, their `.grad`s gradients.
@@ -95,9 +108,10 @@ impl Probe {
 
     /// Begins the next step. It is recorded by [`Step::finish`]; a step that is dropped before is not.
     pub fn step(&mut self) -> Step<'_> {
+        let outcome = self.open();
         let step = self.next_step;
         let begin_ns = self.spans.borrow_mut().begin_step(step);
-        Step::new(self, step, begin_ns)
+        Step::new(self, step, begin_ns, outcome)
     }
 
     /// Ends the run well.
@@ -165,10 +179,10 @@ impl Probe {
     fn file_events(&mut self) -> StepAccount {
         let identities = std::mem::take(&mut self.identities);
         let Some(memory) = &mut self.memory else { return StepAccount::default() };
-        let mut events = Vec::new();
-        memory.hook.drain(&mut events);
+        memory.events.clear();
+        memory.hook.drain(&mut memory.events);
         let spans = self.spans.borrow();
-        let account = memory.ledger.file(&events, &identities, &|scope| spans.names.path(scope));
+        let account = memory.ledger.file(&memory.events, &identities, &|scope| spans.names.path(scope));
         self.run.dropped_events = memory.hook.dropped() as i64;
         self.run.events += account.events;
         note_difference(&mut self.run, account.difference_bytes);
@@ -184,6 +198,13 @@ impl Probe {
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
         self.ended = true;
         set_current(None);
+        // A run that failed before it began leaves nothing behind.
+        if status == RunStatus::Complete {
+            self.open()?;
+        }
+        if !self.opened {
+            return Ok(());
+        }
         let rest = self.file_events();
         self.sink.push_ended(rest.ended);
         self.run.status = status;

@@ -23,8 +23,14 @@ pub struct StepSummary {
 }
 
 impl<'probe> Step<'probe> {
-    pub(super) fn new(probe: &'probe mut Probe, step: i64, begin_ns: i64) -> Self {
-        Step { probe, step, begin_ns, outcome: Ok(()) }
+    /// `outcome` is what has gone wrong so far; [`Step::finish`] tells it.
+    pub(super) fn new(
+        probe: &'probe mut Probe,
+        step: i64,
+        begin_ns: i64,
+        outcome: Result<(), ProbeError>,
+    ) -> Self {
+        Step { probe, step, begin_ns, outcome }
     }
 
     /// Waits for (or makes) the batch: what is made here and outlives it is `input`.
@@ -41,8 +47,9 @@ impl<'probe> Step<'probe> {
     pub fn backward<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let made = self.phase(Phase::Backward, work);
         // Now, since the loop may drop its gradients before the step ends.
-        if let Err(error) = self.probe.identify() {
-            self.outcome = Err(error);
+        let identified = self.probe.identify();
+        if self.outcome.is_ok() {
+            self.outcome = identified;
         }
         made
     }

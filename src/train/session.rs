@@ -77,6 +77,7 @@ impl Trainer {
         }
         probe.watch(&store);
         probe.watch_buffers(&model.buffers());
+        probe.open()?;
         let optimizer = AdamW::new(config.adamw, store.trainable_variables());
         let loader = Loader::start(text, config);
         Ok(Trainer {

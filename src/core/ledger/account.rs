@@ -1,6 +1,7 @@
 //! From raw events to a reconciled account: a fold over the stream, one step at a time.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::block::{Block, End, Filing, Place, file_by_lifetime};
@@ -44,9 +45,31 @@ pub struct Ledger {
     first_id: u64,
     blocks: Vec<Block>,
     vacant: Vec<usize>,
-    by_id: HashMap<u64, usize>,
+    by_id: HashMap<u64, usize, BuildHasherDefault<IdHasher>>,
     totals: ByCategory,
     place: Place,
+}
+
+/// Spreads block numbers, which come in order and from ourselves: a defence against chosen keys, which the
+/// standard hasher is, would cost more than all the rest of an event.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        // 2⁶⁴ over the golden ratio: neighbours land far apart, in the upper bits too.
+        self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Ledger {
@@ -60,7 +83,7 @@ impl Ledger {
             first_id,
             blocks: Vec::new(),
             vacant: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: HashMap::default(),
             totals,
             place: Place::START,
         }

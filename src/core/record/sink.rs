@@ -28,7 +28,8 @@ pub trait Sink {
     /// Takes lifetimes that ended after the last step.
     fn push_ended(&mut self, ended: Vec<AllocationRow>);
 
-    /// Makes everything pushed so far safe against a crash. `open` are the lifetimes that go on.
+    /// Makes everything pushed so far safe against a crash, or begins to: a sink may write in the background
+    /// and bring an error with the next call. `open` are the lifetimes that go on.
     fn flush(&mut self, open: &[AllocationRow]) -> Result<(), SinkError>;
 
     /// Flushes and closes the run, whose row now says how it ended.

@@ -14,7 +14,7 @@ use super::schema::{Stamp, Table};
 
 /// Nearly all that is left after the encodings is the chance in the instants: levels 1 to 6 differ by less
 /// than 1 % in size (`benches/store.rs`).
-const ZSTD_LEVEL: i32 = 3;
+const ZSTD_LEVEL: i32 = 1;
 
 /// The whole file in memory, so that what can fail on disk is one plain write.
 pub(super) fn parquet<T: Table>(stamp: &Stamp, rows: &[T]) -> Result<Vec<u8>, ParquetError> {

@@ -16,6 +16,11 @@ pub enum StoreError {
     #[error("cannot encode {}: {source}; this is a fault of stepledger, please report it", path.display())]
     Encode { path: PathBuf, source: ParquetError },
 
+    #[error(
+        "the thread that writes the dataset ended early; this is a fault of stepledger, please report it"
+    )]
+    WriterGone,
+
     #[error("run id {0:?} cannot name a folder; use letters, digits, `-`, `_` and `.`")]
     RunId(String),
 

@@ -1,51 +1,131 @@
 //! The dataset as the place where a probe's records go.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
 
-use super::DatasetWriter;
+use super::{DatasetWriter, StoreError};
 use crate::record::{AllocationRow, RunRow, Sink, SinkError, StepRecords};
 
 /// Keeps a run in a folder of its own, `<out>/<run_id>/`.
+///
+/// Parts are encoded, written and synced on a thread of their own, so that the training does not wait for
+/// the disk. One flush at a time: the next one waits for the last, and brings its error if it had one.
 #[derive(Debug)]
 pub struct RunFolder {
     out: PathBuf,
-    writer: Option<DatasetWriter>,
+    pending: Batch,
+    writer: Option<Writer>,
+}
+
+/// What has been pushed since the last flush.
+#[derive(Debug, Default)]
+struct Batch {
+    steps: Vec<StepRecords>,
+    ended: Vec<AllocationRow>,
+}
+
+/// What the writing thread is asked to do.
+enum Order {
+    Flush(Batch, Vec<AllocationRow>),
+    Finish(Batch, Vec<AllocationRow>, Box<RunRow>),
+}
+
+#[derive(Debug)]
+struct Writer {
+    orders: Sender<Order>,
+    outcomes: Receiver<Result<(), StoreError>>,
+    thread: JoinHandle<()>,
+    /// Whether an order's outcome has not been heard yet.
+    busy: bool,
 }
 
 impl RunFolder {
     /// Runs go into `out`, which is made if it does not exist.
     pub fn new(out: impl AsRef<Path>) -> Self {
-        RunFolder { out: out.as_ref().to_owned(), writer: None }
+        RunFolder { out: out.as_ref().to_owned(), pending: Batch::default(), writer: None }
     }
 }
 
 impl Sink for RunFolder {
     fn begin(&mut self, run: &RunRow) -> Result<(), SinkError> {
-        self.writer = Some(DatasetWriter::create(&self.out, run)?);
+        self.writer = Some(Writer::start(DatasetWriter::create(&self.out, run)?));
         Ok(())
     }
 
     fn push(&mut self, records: StepRecords) {
-        if let Some(writer) = &mut self.writer {
-            let StepRecords { step, phases, moments, ended } = records;
-            writer.push(step, phases, moments, ended);
-        }
+        self.pending.steps.push(records);
     }
 
     fn push_ended(&mut self, ended: Vec<AllocationRow>) {
-        if let Some(writer) = &mut self.writer {
-            writer.push_ended(ended);
-        }
+        self.pending.ended.extend(ended);
     }
 
     fn flush(&mut self, open: &[AllocationRow]) -> Result<(), SinkError> {
-        Ok(self.writer.as_mut().map_or(Ok(()), |writer| writer.flush(open))?)
-    }
-
-    fn end(&mut self, run: &RunRow, open: &[AllocationRow]) -> Result<(), SinkError> {
-        if let Some(writer) = self.writer.take() {
-            writer.finish(run, open)?;
-        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.wait()?;
+        writer.order(Order::Flush(std::mem::take(&mut self.pending), open.to_vec()));
         Ok(())
     }
+
+    /// Waits until everything is on disk. An error of the last flush is not one if the rows, which stay
+    /// with the writer, can be written now.
+    fn end(&mut self, run: &RunRow, open: &[AllocationRow]) -> Result<(), SinkError> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        // Its rows are still buffered, and the same trouble shows again if it lasts.
+        let _ = writer.wait();
+        writer.order(Order::Finish(std::mem::take(&mut self.pending), open.to_vec(), Box::new(run.clone())));
+        let outcome = writer.wait();
+        // The thread ends with its last order; a panic there has been told as a lost outcome.
+        let _ = writer.thread.join();
+        Ok(outcome?)
+    }
+}
+
+impl Writer {
+    fn start(dataset: DatasetWriter) -> Self {
+        let (orders, received) = channel();
+        let (answers, outcomes) = channel();
+        let thread = thread::spawn(move || work(dataset, &received, &answers));
+        Writer { orders, outcomes, thread, busy: false }
+    }
+
+    fn order(&mut self, order: Order) {
+        // If the thread is gone, `wait` says so.
+        let _ = self.orders.send(order);
+        self.busy = true;
+    }
+
+    /// Waits for the order in progress, if any.
+    fn wait(&mut self) -> Result<(), StoreError> {
+        if !std::mem::take(&mut self.busy) {
+            return Ok(());
+        }
+        self.outcomes.recv().unwrap_or(Err(StoreError::WriterGone))
+    }
+}
+
+fn work(mut dataset: DatasetWriter, orders: &Receiver<Order>, outcomes: &Sender<Result<(), StoreError>>) {
+    for order in orders {
+        let outcome = match order {
+            Order::Flush(batch, open) => {
+                push(&mut dataset, batch);
+                dataset.flush(&open)
+            }
+            Order::Finish(batch, open, run) => {
+                push(&mut dataset, batch);
+                // Nobody listens any more if this fails to be sent.
+                let _ = outcomes.send(dataset.finish(&run, &open).map(|_| ()));
+                return;
+            }
+        };
+        let _ = outcomes.send(outcome);
+    }
+}
+
+fn push(dataset: &mut DatasetWriter, batch: Batch) {
+    for StepRecords { step, phases, moments, ended } in batch.steps {
+        dataset.push(step, phases, moments, ended);
+    }
+    dataset.push_ended(batch.ended);
 }

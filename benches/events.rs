@@ -1,0 +1,81 @@
+//! What one allocator event costs, from 10³ to 10⁶ events a step: in the hook while the step runs, and in the
+//! ledger after it.
+//!
+//! `cargo bench --bench events`. Each size makes and drops small tensors in one forward, bare and under a
+//! probe in turn; the hook's cost is the difference of the medians, the ledger's is the observer's own time.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::rc::Rc;
+use std::time::Instant;
+
+use stepledger::probe::{BYTES_PER_EVENT, Options, Probe};
+use stepledger::record::{AllocationRow, RunRow, Sink, SinkError, StepRecords};
+use stepledger::stats::median;
+use tch::{Device, Kind, Tensor};
+
+const ROUNDS: usize = 7;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("ns an event, {ROUNDS} rounds; at most {BYTES_PER_EVENT} bytes of memory an unread event\n");
+    println!("{:>10}  {:>8}  {:>8}  {:>8}", "events", "hook", "ledger", "dropped");
+    for events in [1_000, 10_000, 100_000, 1_000_000] {
+        let (mut bare, mut hooked, mut filed, mut dropped) = (vec![], vec![], vec![], 0);
+        for _ in 0..ROUNDS {
+            bare.push(work(events) / events as f64);
+            let (seconds, observer, lost) = observed(events)?;
+            hooked.push(seconds / events as f64);
+            filed.push(observer / events as f64);
+            dropped += lost;
+        }
+        let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+        let hook = middle(&hooked) - middle(&bare);
+        println!("{events:>10}  {:>8.1}  {:>8.1}  {dropped:>8}", hook * 1e9, middle(&filed) * 1e9);
+    }
+    Ok(())
+}
+
+/// Makes and drops `events / 2` tensors; returns the seconds it took.
+fn work(events: u64) -> f64 {
+    let begin = Instant::now();
+    for _ in 0..events / 2 {
+        let tensor = Tensor::empty([16], (Kind::Float, Device::Cpu));
+        std::hint::black_box(&tensor);
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+/// The same in a step under a probe: its seconds, the observer's seconds after it, events dropped.
+fn observed(events: u64) -> Result<(f64, f64, i64), Box<dyn Error>> {
+    let seen = Rc::new(Cell::new((0, 0)));
+    let mut probe = Probe::start(Options::new("bench"), Counter(seen.clone()))?;
+    let mut step = probe.step();
+    let seconds = step.forward(|| work(events));
+    step.finish(None, None)?;
+    probe.finish()?;
+    let (observer_ns, dropped) = seen.get();
+    Ok((seconds, observer_ns as f64 / 1e9, dropped))
+}
+
+/// Keeps nothing but the observer's own figures.
+struct Counter(Rc<Cell<(i64, i64)>>);
+
+impl Sink for Counter {
+    fn begin(&mut self, _run: &RunRow) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn push(&mut self, records: StepRecords) {
+        self.0.set((records.step.observer_ns, records.step.dropped_events));
+    }
+
+    fn push_ended(&mut self, _ended: Vec<AllocationRow>) {}
+
+    fn flush(&mut self, _open: &[AllocationRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn end(&mut self, _run: &RunRow, _open: &[AllocationRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
