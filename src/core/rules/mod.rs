@@ -8,6 +8,7 @@
 //! is wrong.
 //!
 //! ```
+//! # use stepledger_core as stepledger;
 //! use stepledger::rules::{StepMetrics, Thresholds, Zone, summarize_step_metrics};
 //!
 //! let step = StepMetrics { step_ms: 180.0, tokens: 360.0, gpu_busy_pct: 42.0, cpu_wait_ms: 55.0 };
