@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use common::{MemorySink, gpt, turn};
 use stepledger::probe::Options;
 use stepledger::record::{Category, LedgerMoment, Moment};
-use stepledger::train::{Attention, Config, VOCABULARY, train};
+use stepledger::train::{Attention, Config, ModelKind, train};
 
 /// Trains, and returns the moments of the last step.
 fn moments(config: &Config) -> Vec<LedgerMoment> {
@@ -29,29 +29,6 @@ fn at(moments: &[LedgerMoment], moment: Moment) -> &LedgerMoment {
     moments.iter().find(|row| row.moment == moment).unwrap()
 }
 
-/// What backward needs of the toy GPT's forward, in f32, with N = batch · seq, C the width, H the heads:
-///
-/// - each block: its input and the stream between its halves (2·4NC), both layer norms' outputs (2·4NC) with
-///   mean and 1/σ of each position (2·8N), the MLP before and after GELU (2·16NC); attention with sdpa: q, k
-///   and v in one block (12NC), output (4NC) and logsumexp (4NH); with math: copies of q, k and v (12NC),
-///   softmax (4NHT) and the joined output (4NC);
-/// - the head: the last norm's input and output (2·4NC), its statistics (8N), log-softmax (4NV);
-/// - the positions (8T) and the loss's total weight (4).
-///
-/// Batch and targets are saved too, but are `input`.
-fn activation_bytes(config: &Config) -> i64 {
-    let Config { layers, width, heads, seq, batch, .. } = *config;
-    let positions = batch * seq;
-    let attention = match config.attention {
-        Attention::Sdpa => 4 * heads,
-        Attention::Math => 4 * heads * seq,
-    };
-    layers * positions * (64 * width + 16 + attention)
-        + positions * (8 * width + 4 * VOCABULARY + 8)
-        + 8 * seq
-        + 4
-}
-
 #[test]
 fn activations_at_the_end_of_forward_equal_the_closed_form() {
     let _turn = turn();
@@ -69,7 +46,7 @@ fn activations_at_the_end_of_forward_equal_the_closed_form() {
             let config = Config { layers, width, heads, seq, batch, attention, steps: 2, warmup: 0, ..gpt() };
             let moments = moments(&config);
             let end = at(&moments, Moment::ForwardEnd);
-            assert_eq!(end.bytes[Category::Activation], activation_bytes(&config), "{config:?}");
+            assert_eq!(end.bytes[Category::Activation], config.shape().activation_bytes(), "{config:?}");
             assert_eq!(end.bytes[Category::Input], 2 * 8 * batch * seq, "{config:?}");
             let mask = if attention == Attention::Math { seq * seq } else { 0 };
             assert_eq!(end.bytes[Category::Buffer], mask, "{config:?}");
@@ -80,12 +57,25 @@ fn activations_at_the_end_of_forward_equal_the_closed_form() {
 }
 
 #[test]
+fn the_mlps_activations_equal_their_closed_form_too() {
+    let _turn = turn();
+    for (layers, width, seq, batch) in [(1, 16, 8, 1), (3, 64, 32, 4), (6, 40, 17, 3)] {
+        let config =
+            Config { model: ModelKind::Mlp, layers, width, seq, batch, steps: 2, warmup: 0, ..gpt() };
+        let moments = moments(&config);
+        let end = at(&moments, Moment::ForwardEnd);
+        assert_eq!(end.bytes[Category::Activation], config.shape().activation_bytes(), "{config:?}");
+        assert_eq!(end.bytes[Category::AdamState], config.shape().adam_state_bytes(), "{config:?}");
+    }
+}
+
+#[test]
 fn model_state_is_four_times_four_bytes_a_parameter() {
     let _turn = turn();
     for threads in [1, 2] {
         let config = Config { threads, ..gpt() };
         let moments = moments(&config);
-        let parameters = config.parameters() as i64;
+        let parameters = config.shape().parameters();
         assert_eq!(parameters, 834_304);
         let end = at(&moments, Moment::OptimizerEnd);
         assert_eq!(end.bytes[Category::Parameter], 4 * parameters);

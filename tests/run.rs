@@ -349,3 +349,82 @@ fn the_program_itself_loads_neither_libtorch_nor_cuda() {
         }
     }
 }
+
+/// By construction: a slow loader, a slow loader in a short step, a large model, and nothing in particular.
+#[test]
+fn each_zone_is_reached_by_a_real_run() {
+    let tiny = "--layers 1 --width 16 --heads 1 --seq 8 --batch 1 --threads 1 --warmup 1";
+    let large = "--layers 4 --width 384 --heads 6 --seq 128 --batch 8 --warmup 1 --steps 2";
+    for (flags, zone, hotspot) in [
+        (format!("{tiny} --steps 4 --loader-delay-ms 300"), "likely_input_or_sync_bound", "dataloader"),
+        (format!("{tiny} --steps 30 --loader-delay-ms 20"), "low_gpu_utilization", "dataloader"),
+        (large.to_owned(), "slow_compute_path", "backward"),
+        (format!("{tiny} --steps 60"), "no_single_signal", ""),
+    ] {
+        let runs = Runs::new();
+        runs.run(&flags);
+        let findings = &runs.show("")["findings"];
+        assert_eq!(findings["summary"]["zone"], zone, "{flags}: {findings:#}");
+        if !hotspot.is_empty() {
+            assert_eq!(findings["hotspots"][0]["name"], hotspot, "{flags}: {findings:#}");
+        }
+    }
+}
+
+#[test]
+fn findings_hold_theory_beside_measurement_and_say_what_to_try() {
+    let runs = Runs::new();
+    runs.run("--steps 2 --warmup 2");
+    let findings = &runs.show("")["findings"];
+    for line in findings["ledger"].as_array().unwrap() {
+        let expected = if line["line"] == "workspace" { Value::Null } else { 0.into() };
+        assert_eq!(line["difference_bytes"], expected, "{line}");
+    }
+    assert!(findings["summary"]["device_busy_pct"].as_f64().unwrap() > 50.0);
+    let tight = &runs.show("--capacity-mb 20")["findings"]["next_validation"];
+    assert_eq!(tight["next_validation"], "compare_batch_checkpoint_offload");
+    let roomy = &runs.show("--capacity-mb 30 --lang zh")["findings"]["next_validation"];
+    assert_ne!(roomy["next_validation"], tight["next_validation"]);
+    assert!(!roomy["hypothesis"].as_str().unwrap().is_ascii());
+    let mut command = program();
+    let output =
+        command.arg("show").arg("--out").arg(runs.file("runs")).args(["--capacity-mb", "-1"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--capacity-mb -1"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_rule_without_its_signal_says_so() {
+    let runs = Runs::new();
+    runs.run(&format!("{SMALL} --trace phases"));
+    let findings = &runs.show("")["findings"];
+    assert_eq!(findings["next_validation"], Value::Null);
+    assert!(findings["abstained"].to_string().contains("memory was not traced"), "{findings:#}");
+}
+
+#[test]
+fn an_experiment_takes_one_change_and_is_kept_with_the_run() {
+    let runs = Runs::new();
+    let run = |flags: &str| {
+        runs.run(&format!("{SMALL} {flags}"));
+        runs.show("")["run_id"].as_str().unwrap().to_owned()
+    };
+    let (base, wide, other) = (run(""), run("--batch 8"), run("--batch 8 --seq 8"));
+    let experiment = |a: &str, b: &str| {
+        let mut command = program();
+        command.args(["experiment", a, b, "--json"]).arg("--out").arg(runs.file("runs")).output().unwrap()
+    };
+    let record: Value = serde_json::from_slice(&experiment(&base, &wide).stdout).unwrap();
+    assert_eq!(record["variable"], serde_json::json!({"field": "batch", "baseline": 4, "changed": 8}));
+    assert_eq!(record["evidence"]["level"], "smoke_test");
+    let kept = &runs.show(&wide)["experiments"];
+    assert_eq!(kept[0]["baseline_run_id"], base.as_str());
+    let peak = kept.as_array().unwrap().iter().find(|row| row["result"] == "peak_bytes").unwrap();
+    assert_eq!(peak["changed"], runs.show(&wide)["step"]["peak_bytes"].as_f64().unwrap());
+    for (a, b, expected) in [(&base, &other, "differ in 2: seq, batch"), (&base, &base, "are the same")] {
+        let output = experiment(a, b);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+}

@@ -10,3 +10,4 @@ pub mod report;
 pub mod rules;
 pub mod stats;
 pub mod store;
+pub mod theory;

@@ -12,7 +12,8 @@ use stepledger_core::cli::{
 use super::progress::Progress;
 use crate::probe::{Options, machine};
 use crate::record::{RunRow, RunStatus, Trace};
-use crate::report::summarize;
+use crate::report::{Asked, summarize};
+use crate::rules::Lang;
 use crate::store::{Dataset, RunFolder};
 use crate::train::{AdamWConfig, Attention, Config, Files, ModelKind, TrainError, device, train};
 
@@ -43,7 +44,8 @@ fn told(error: TrainError, args: &RunArgs) -> anyhow::Error {
 fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {
     let dir = args.account.out.join(&run.run_id);
     let account = read(&Dataset::open(&dir)?)?;
-    print(&summarize(&account, None)?, args.account.json)?;
+    let asked = Asked { capacity_mb: None, lang: Lang::En };
+    print(&summarize(&account, None)?, &asked, args.account.json)?;
     if !args.account.quiet {
         eprintln!("kept in {}", dir.display());
     }

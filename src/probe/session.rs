@@ -16,7 +16,10 @@ use super::step::Step;
 use super::timing::{Clock, CudaClock};
 use super::watched::Watched;
 use crate::ledger::{Event, Identity, Ledger, StepAccount};
-use crate::record::{AllocationRow, RunRow, RunStatus, SCHEMA_VERSION, Sink, StepRecords, StepRow, Trace};
+use crate::record::{
+    AllocationRow, Phase, PhaseRow, RunRow, RunStatus, SCHEMA_VERSION, Sink, SpanKind, StepRecords, StepRow,
+    Trace,
+};
 
 /// The memory half of the instruments; absent when only times are traced.
 struct Memory {
@@ -149,6 +152,8 @@ impl Probe {
             wall_ns,
             loss: ended.loss,
             tokens: ended.tokens,
+            device_busy_pct: busy_pct(&phases, wall_ns),
+            cpu_wait_ns: Some(total_ns(&phases, &[Phase::Dataloader])),
             events: account.events,
             dropped_events: self.run.dropped_events - dropped_before,
             peak_bytes: traced.then_some(account.peak_bytes),
@@ -306,6 +311,24 @@ fn device_name(device: Device) -> String {
         Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
         _ => "cpu".to_owned(),
     }
+}
+
+/// The share of the step that the device computed: by its own clock where it has one; else that of the
+/// phases that compute.
+fn busy_pct(phases: &[PhaseRow], wall_ns: i64) -> Option<f64> {
+    let in_phases = || phases.iter().filter(|row| row.kind == SpanKind::Phase);
+    let on_device: Option<i64> =
+        in_phases().filter(|row| COMPUTE.contains(&row.phase)).map(|row| row.device_ns).sum();
+    let busy_ns = on_device.filter(|&ns| ns > 0).unwrap_or_else(|| total_ns(phases, &COMPUTE));
+    // Clocks of two kinds may disagree by a little.
+    (wall_ns > 0).then(|| (100.0 * busy_ns as f64 / wall_ns as f64).min(100.0))
+}
+
+const COMPUTE: [Phase; 3] = [Phase::Forward, Phase::Backward, Phase::Optimizer];
+
+fn total_ns(phases: &[PhaseRow], of: &[Phase]) -> i64 {
+    let rows = phases.iter().filter(|row| row.kind == SpanKind::Phase && of.contains(&row.phase));
+    rows.map(|row| row.total_ns).sum()
 }
 
 fn note_difference(run: &mut RunRow, difference_bytes: i64) {

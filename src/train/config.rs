@@ -6,6 +6,7 @@ use serde::Serialize;
 use tch::Device;
 
 use super::error::TrainError;
+use crate::theory::{Architecture, Attention, Shape};
 
 /// Which toy model to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,16 +25,6 @@ impl ModelKind {
             ModelKind::Mlp => "mlp",
         }
     }
-}
-
-/// How causal attention is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Attention {
-    /// libtorch's `scaled_dot_product_attention`.
-    Sdpa,
-    /// Scores, mask, softmax and product, each on its own.
-    Math,
 }
 
 /// AdamW's numbers.
@@ -80,9 +71,6 @@ pub struct Files {
     pub save_batches: Option<PathBuf>,
 }
 
-/// Bytes are the vocabulary.
-pub const VOCABULARY: i64 = 256;
-
 impl Config {
     /// Steps in all, warm-up included.
     pub fn total_steps(&self) -> i64 {
@@ -94,19 +82,14 @@ impl Config {
         self.batch * self.seq
     }
 
-    /// Scalars to train, tied ones once, from the shapes alone.
-    pub fn parameters(&self) -> i128 {
-        let (layers, width) = (i128::from(self.layers), i128::from(self.width));
-        let (seq, vocabulary) = (i128::from(self.seq), i128::from(VOCABULARY));
-        match self.model {
-            // Embeddings; a block's two layer norms, c_attn, c_proj, c_fc, c_proj; the last layer norm.
-            ModelKind::Gpt => {
-                (vocabulary + seq) * width + layers * (12 * width * width + 13 * width) + 2 * width
-            }
-            ModelKind::Mlp => {
-                vocabulary * width + layers * (width * width + width) + (width + 1) * vocabulary
-            }
-        }
+    /// The sizes that theory goes by.
+    pub fn shape(&self) -> Shape {
+        let Config { layers, width, seq, batch, heads, attention, .. } = *self;
+        let architecture = match self.model {
+            ModelKind::Gpt => Architecture::Gpt { heads, attention },
+            ModelKind::Mlp => Architecture::Mlp,
+        };
+        Shape { architecture, layers, width, seq, batch }
     }
 
     /// Refuses what cannot be run, naming the flag, its value and what is allowed.
@@ -139,13 +122,10 @@ impl Config {
         ]
     }
 
-    /// Parameters, gradients and Adam's two states take 16 bytes a scalar, and the logits and their
-    /// gradient 8 a token and vocabulary entry: a floor that no setting of the run gets below.
     fn check_memory(&self, memory_bytes: Option<i64>) -> Result<(), TrainError> {
-        let logits = i128::from(self.batch) * i128::from(self.seq) * i128::from(VOCABULARY);
-        let floor_bytes = 16 * self.parameters() + 8 * logits;
+        let floor_bytes = self.shape().floor_bytes();
         match memory_bytes {
-            Some(memory_bytes) if self.device == Device::Cpu && floor_bytes > i128::from(memory_bytes) => {
+            Some(memory_bytes) if self.device == Device::Cpu && floor_bytes > memory_bytes => {
                 Err(TrainError::TooLarge { floor_bytes, memory_bytes })
             }
             _ => Ok(()),

@@ -13,10 +13,10 @@ pub enum TrainError {
     #[error("{flag} {value}: {allowed}")]
     Flag { flag: &'static str, value: String, allowed: String },
     #[error(
-        "this model needs at least {floor_bytes} bytes (parameters, gradients, Adam's states, logits), and \
-         the machine has {memory_bytes}; choose smaller --width, --layers, --batch or --seq"
+        "a step needs at least {floor_bytes} bytes (parameters, Adam's states, activations), and the machine has \
+         {memory_bytes}; choose smaller --width, --layers, --batch or --seq"
     )]
-    TooLarge { floor_bytes: i128, memory_bytes: i64 },
+    TooLarge { floor_bytes: i64, memory_bytes: i64 },
     #[error("--data {}: {reason}", path.display())]
     Data { path: PathBuf, reason: String },
     #[error("{flag} {}: {reason}", path.display())]

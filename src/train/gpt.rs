@@ -6,10 +6,11 @@
 use tch::nn::{Init, Path};
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
-use super::config::{Attention, Config, VOCABULARY};
+use super::config::Config;
 use super::layers::{LayerNorm, Linear};
 use super::model::Model;
 use crate::probe::scope;
+use crate::theory::{Attention, VOCABULARY};
 
 /// A causal language model over bytes, its head tied to its embedding.
 #[derive(Debug)]

@@ -3,11 +3,12 @@
 use tch::nn::{Init, Path};
 use tch::{TchError, Tensor};
 
-use super::config::{Config, VOCABULARY};
+use super::config::Config;
 use super::gpt::{gelu, mean_cross_entropy};
 use super::layers::Linear;
 use super::model::Model;
 use crate::probe::scope;
+use crate::theory::VOCABULARY;
 
 /// Predicts each next byte from the byte before it alone.
 #[derive(Debug)]

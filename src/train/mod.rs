@@ -12,8 +12,10 @@ mod session;
 mod weights;
 
 pub use adamw::AdamW;
-pub use config::{AdamWConfig, Attention, Config, Files, ModelKind, VOCABULARY};
+pub use config::{AdamWConfig, Config, Files, ModelKind};
 pub use data::{Batch, Loader, read_text};
 pub use error::TrainError;
 pub use model::{Model, build};
 pub use session::{device, train};
+
+pub use crate::theory::Attention;

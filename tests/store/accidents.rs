@@ -159,3 +159,17 @@ fn a_broken_file_never_panics() {
         assert!(dataset.steps().is_err(), "cut at {place}");
     }
 }
+
+#[test]
+fn experiments_are_added_one_after_the_other() {
+    let out = tempfile::tempdir().unwrap();
+    let mut writer = create(out.path(), "a");
+    push(&mut writer, 0..1);
+    let dir = writer.finish(&rows::run("a", RunStatus::Complete), &rows::open()).unwrap();
+    for times in 1..=2 {
+        Dataset::open(&dir).unwrap().keep_experiment(rows::experiment()).unwrap();
+        let kept = Dataset::open(&dir).unwrap().experiments().unwrap();
+        assert_eq!(kept, vec![rows::experiment(); times].concat());
+    }
+    assert_eq!(Rows::read(&dir), Rows::of(0..1));
+}

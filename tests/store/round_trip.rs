@@ -103,10 +103,11 @@ prop_compose! {
         (events, dropped_events, observer_ns) in (number(), number(), number()),
         (peak_bytes, peak_phase) in (option::of(number()), option::of(word(Phase::ALL))),
         difference_bytes in option::of(number()),
+        (device_busy_pct, cpu_wait_ns) in (option::of(0.0..100.0), option::of(number())),
     ) -> StepRow {
         StepRow {
             step, warmup, started_at, wall_ns, loss, tokens, events, dropped_events, peak_bytes, peak_phase,
-            difference_bytes, observer_ns,
+            difference_bytes, observer_ns, device_busy_pct, cpu_wait_ns,
         }
     }
 }

@@ -87,6 +87,8 @@ pub fn step(step: i64) -> StepRows {
         wall_ns,
         loss: Some(4.0 / (1.0 + step as f64)),
         tokens: Some(512),
+        device_busy_pct: Some(97.5),
+        cpu_wait_ns: Some(dice.about(50_000)),
         events: 2 * LIFETIMES_A_STEP,
         dropped_events: 0,
         peak_bytes: Some(50_000_000),
@@ -221,4 +223,24 @@ impl Dice {
     fn about(&mut self, value: i64) -> i64 {
         value - value / 10 + self.roll(value as u64 / 5 + 1)
     }
+}
+
+/// An experiment against a run called `baseline`.
+pub fn experiment() -> Vec<ExperimentRow> {
+    let row = |result: &str, changed| ExperimentRow {
+        recorded_at: instant(0),
+        baseline_run_id: "baseline".to_owned(),
+        baseline_config: r#"{"batch":8}"#.to_owned(),
+        variable: "batch".to_owned(),
+        baseline_value: Some("8".to_owned()),
+        changed_value: Some("16".to_owned()),
+        result: result.to_owned(),
+        baseline: 10.0,
+        changed,
+        change: changed - 10.0,
+        change_pct: Some(10.0 * (changed - 10.0)),
+        evidence: EvidenceLevel::SmokeTest,
+        why: "one run a side".to_owned(),
+    };
+    vec![row("step_ms", 12.0), row("peak_bytes", 15.0)]
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use stepledger::record::RunStatus;
+use stepledger::store::Dataset;
 
 use crate::{create, push, rows};
 
@@ -42,6 +43,7 @@ fn written() -> Tables {
     let mut writer = create(out.path(), "a");
     push(&mut writer, 0..1);
     let dir = writer.finish(&rows::run("a", RunStatus::Complete), &rows::open()).unwrap();
+    Dataset::open(&dir).unwrap().keep_experiment(rows::experiment()).unwrap();
     let mut tables = Tables::new();
     for entry in dir.read_dir().unwrap() {
         let path = entry.unwrap().path();

@@ -4,6 +4,7 @@
 //! 130 interrupted.
 
 mod exit;
+mod experiment;
 mod launch;
 mod rules;
 mod run_args;
@@ -31,6 +32,8 @@ enum Command {
     /// Print a run's account: time by phase, memory by category
     Show(show::ShowArgs),
     Rules(rules::RulesArgs),
+    /// Record what one change did, from two runs that differ in nothing else
+    Experiment(experiment::ExperimentArgs),
 }
 
 /// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
@@ -40,5 +43,6 @@ pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
         Command::Run(args) => run(&args),
         Command::Show(args) => show::show(&args),
         Command::Rules(args) => rules::rules(&args),
+        Command::Experiment(args) => experiment::run(&args),
     })
 }

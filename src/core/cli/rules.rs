@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::show::write_json;
 use crate::rules::{Answer, Field, Kind, Lang, Rule, RuleError, Spec, Thresholds};
 
 /// No line of `--jsonl` needs to be longer; one that is becomes an error object, not memory.
@@ -56,7 +57,7 @@ fn rule_parser() -> impl TypedValueParser<Value = Rule> {
     PossibleValuesParser::new(Rule::WORDS).try_map(|word| word.parse::<Rule>())
 }
 
-fn lang_parser() -> impl TypedValueParser<Value = Lang> {
+pub fn lang_parser() -> impl TypedValueParser<Value = Lang> {
     PossibleValuesParser::new(Lang::WORDS).try_map(|word| word.parse::<Lang>())
 }
 
@@ -116,13 +117,8 @@ fn single(
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
     let answer = text(&bytes).and_then(apply).map_err(|error| Stop::Input(error.into()))?;
-    write_pretty(out, &answer)?;
+    write_json(out, &answer)?;
     Ok(())
-}
-
-fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
 }
 
 /// One line in, one line out, in order, in constant memory.
@@ -190,7 +186,7 @@ struct Listed {
 
 fn list_json(out: &mut impl Write) -> io::Result<()> {
     let rules: Vec<Listed> = Rule::ALL.iter().map(|&rule| Listed { rule, spec: rule.spec() }).collect();
-    write_pretty(out, &serde_json::json!({ "rules": rules }))
+    write_json(out, &serde_json::json!({ "rules": rules }))
 }
 
 fn list(out: &mut impl Write) -> io::Result<()> {

@@ -4,9 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
-use crate::report::{Account, Summary, render, summarize};
+use crate::report::{Account, Asked, Findings, Summary, find, render, render_findings, summarize};
+use crate::rules::Lang;
 use crate::store::{Dataset, StoreError, resolve};
 
 #[derive(Debug, Args)]
@@ -19,6 +21,12 @@ pub struct ShowArgs {
     /// Look at this step alone instead of all measured ones
     #[arg(long, value_name = "N")]
     step: Option<i64>,
+    /// The memory to fit into, in MiB, for the finding of what to try next [default: the device's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    capacity_mb: Option<f64>,
+    /// The language of the sentences among the findings
+    #[arg(long, default_value = "en", value_parser = super::rules::lang_parser())]
+    lang: Lang,
     /// Print one JSON object (documented in the README)
     #[arg(long)]
     json: bool,
@@ -28,8 +36,17 @@ pub fn show(args: &ShowArgs) -> Outcome {
     let dir = resolve(&args.out, args.run.as_deref()).map_err(Exit::input)?;
     let account = read(&Dataset::open(&dir).map_err(Exit::input)?)?;
     let summary = summarize(&account, args.step).map_err(Exit::input)?;
-    print(&summary, args.json)?;
+    print(&summary, &asked(args)?, args.json)?;
     Ok(DONE)
+}
+
+fn asked(args: &ShowArgs) -> anyhow::Result<Asked> {
+    match args.capacity_mb {
+        Some(mb) if !(mb.is_finite() && mb > 0.0) => {
+            Err(Exit::input(format!("--capacity-mb {mb}: allowed: any number above 0")))
+        }
+        capacity_mb => Ok(Asked { capacity_mb, lang: args.lang }),
+    }
 }
 
 /// Reads all tables of one run.
@@ -40,17 +57,32 @@ pub fn read(dataset: &Dataset) -> Result<Account, StoreError> {
         phases: dataset.phases()?,
         ledger: dataset.ledger()?,
         allocations: dataset.allocations()?,
+        experiments: dataset.experiments()?,
     })
 }
 
-/// Writes a summary to stdout, as JSON or as text.
-pub fn print(summary: &Summary, json: bool) -> anyhow::Result<()> {
+/// A summary with its findings, as one object.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    findings: Findings,
+}
+
+/// Writes a summary and what the rules find in it to stdout, as JSON or as text.
+pub fn print(summary: &Summary, asked: &Asked, json: bool) -> anyhow::Result<()> {
+    let findings = find(summary, asked);
     let mut stdout = std::io::stdout().lock();
     if json {
-        serde_json::to_writer_pretty(&mut stdout, summary).map_err(std::io::Error::from)?;
-        writeln!(stdout)?;
+        write_json(&mut stdout, &Shown { summary, findings })?;
     } else {
-        stdout.write_all(render(summary).as_bytes())?;
+        write!(stdout, "{}\n{}", render(summary), render_findings(&findings))?;
     }
     Ok(stdout.flush()?)
+}
+
+/// Writes a value as indented JSON and ends the line.
+pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{ByCategory, Category, Detail, Moment, Phase, RunStatus, SpanKind, Trace};
+use super::{ByCategory, Category, Detail, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace};
 
 /// `run.parquet`: the one row that says what ran, where, and how it ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +63,10 @@ pub struct StepRow {
     pub wall_ns: i64,
     pub loss: Option<f64>,
     pub tokens: Option<i64>,
+    /// The share of the step that the device computed. On a CPU: that of forward, backward and optimizer.
+    pub device_busy_pct: Option<f64>,
+    /// What the training thread waited for data or synchronisation. On a CPU: the dataloader phase.
+    pub cpu_wait_ns: Option<i64>,
     /// Allocator events of the step and of the time before it, and those lost.
     pub events: i64,
     pub dropped_events: i64,
@@ -128,4 +132,34 @@ pub struct LedgerMoment {
     pub bytes: ByCategory,
     /// The allocator's own total at that instant.
     pub allocator_bytes: i64,
+}
+
+/// `experiments-NNNN.parquet`: one row for each result of an experiment of one variable. The run it lies with
+/// (`run_id`) is the one with the change.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct ExperimentRow {
+    #[serde(serialize_with = "rfc3339")]
+    pub recorded_at: DateTime<Utc>,
+    pub baseline_run_id: String,
+    /// The whole configuration before the change, a JSON object.
+    pub baseline_config: String,
+    /// The one field that was changed, and its two values as JSON; `None` where a configuration lacks it.
+    pub variable: String,
+    pub baseline_value: Option<String>,
+    pub changed_value: Option<String>,
+    /// The result's name with its unit, such as `step_ms`.
+    pub result: String,
+    pub baseline: f64,
+    pub changed: f64,
+    pub change: f64,
+    /// Of the baseline's size; `None` where that is 0.
+    pub change_pct: Option<f64>,
+    pub evidence: EvidenceLevel,
+    /// Why the evidence is worth that much and no more.
+    pub why: String,
+}
+
+/// An instant as JSON has it: `2026-01-31T12:00:00Z`.
+fn rfc3339<S: serde::Serializer>(instant: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&instant.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
 }

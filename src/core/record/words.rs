@@ -183,6 +183,18 @@ words! {
     }
 }
 
+words! {
+    /// How much an experiment's results are worth.
+    EvidenceLevel, "evidence level" {
+        /// Theory only; nothing was run.
+        TeachingProxy = "teaching_proxy",
+        /// It ran, once or too few times.
+        SmokeTest = "smoke_test",
+        /// Enough repeats, and an interval clear of zero.
+        RepeatedBenchmark = "repeated_benchmark",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

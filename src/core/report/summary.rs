@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use super::ledger::{MomentSummary, PeakPart, alive_at};
 use super::phases::{PhaseSummary, sum};
-use crate::record::{AllocationRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow};
+use crate::record::{
+    AllocationRow, ExperimentRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow,
+};
 use crate::stats::{median, quantile};
 
 /// The tables of one run, as a store reads them.
@@ -18,6 +20,7 @@ pub struct Account {
     pub phases: Vec<PhaseRow>,
     pub ledger: Vec<LedgerMoment>,
     pub allocations: Vec<AllocationRow>,
+    pub experiments: Vec<ExperimentRow>,
 }
 
 /// A step was asked for that the run does not have.
@@ -56,6 +59,8 @@ pub struct Summary {
     /// Of every step, warm-up included; null where a step had none.
     pub losses: Vec<Option<f64>>,
     pub instruments: Instruments,
+    /// Experiments in which this run is the one with the change.
+    pub experiments: Vec<ExperimentRow>,
     pub missing: Vec<String>,
 }
 
@@ -71,6 +76,11 @@ pub struct StepSummary {
     pub max_ms: Option<f64>,
     pub total_ms: f64,
     pub tokens_per_s: Option<f64>,
+    pub tokens_per_step: Option<f64>,
+    /// The share of the step that the device computed; on a CPU, that of the compute phases.
+    pub device_busy_pct: Option<f64>,
+    /// What the training thread waited for data or synchronisation.
+    pub cpu_wait_ms: Option<f64>,
     pub peak_bytes: Option<i64>,
 }
 
@@ -127,6 +137,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         peak_parts: peak.map(|peak| alive_at(&account.allocations, peak.at_ns)).unwrap_or_default(),
         losses: account.steps.iter().map(|step| step.loss).collect(),
         instruments: instruments(run, &steps),
+        experiments: account.experiments.clone(),
         missing: run.missing.clone(),
     })
 }
@@ -150,6 +161,9 @@ fn step_summary(steps: &[&StepRow]) -> StepSummary {
     let times: Vec<f64> = steps.iter().map(|step| step.wall_ns as f64 / 1e6).collect();
     let rate = |step: &&StepRow| Some(step.tokens? as f64 / (step.wall_ns as f64 / 1e9));
     let rates: Vec<f64> = steps.iter().filter_map(rate).collect();
+    let middle = |value: fn(&StepRow) -> Option<f64>| -> Option<f64> {
+        median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
+    };
     StepSummary {
         n: steps.len(),
         median_ms: median(&times),
@@ -159,6 +173,9 @@ fn step_summary(steps: &[&StepRow]) -> StepSummary {
         max_ms: quantile(&times, 1.0),
         total_ms: times.iter().sum(),
         tokens_per_s: median(&rates),
+        tokens_per_step: middle(|step| step.tokens.map(|tokens| tokens as f64)),
+        device_busy_pct: middle(|step| step.device_busy_pct),
+        cpu_wait_ms: middle(|step| step.cpu_wait_ns.map(|ns| ns as f64 / 1e6)),
         peak_bytes: steps.iter().filter_map(|step| step.peak_bytes).max(),
     }
 }

@@ -1,11 +1,11 @@
 //! A run's summary as text for a terminal.
 
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value};
 
 use super::phases::PhaseSummary;
 use super::summary::Summary;
-use super::units::{bytes, count, ms, pct};
+use super::tables::{put, table};
+use super::units::{bytes, count, ms, number, pct};
 use crate::record::{Category, Moment};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
@@ -20,6 +20,7 @@ pub fn render(summary: &Summary) -> String {
         ledger(summary),
         peak(summary),
         instruments(summary),
+        experiments(summary),
         missing(summary),
     ];
     sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
@@ -90,7 +91,7 @@ fn phases(summary: &Summary) -> String {
     let calls = summary.step.n.to_string();
     let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
     table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);
-    format!("Where the time went\n{table}")
+    format!("Where the time went\n{}", put(&table))
 }
 
 fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
@@ -130,7 +131,7 @@ fn ledger(summary: &Summary) -> String {
         let cells = moments.iter().flat_map(|(_, moment)| [bytes(value(moment)), String::new()]);
         table.add_row(std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>());
     }
-    format!("Where the memory went (step {step})\n{table}")
+    format!("Where the memory went (step {step})\n{}", put(&table))
 }
 
 type MomentValue = fn(&crate::record::LedgerMoment) -> i64;
@@ -162,7 +163,7 @@ fn peak(summary: &Summary) -> String {
     if rest > 0 {
         table.add_row(vec!["the rest".to_owned(), bytes(rest)]);
     }
-    format!("Peak: {} ({} bytes), in {phase}\n{table}", bytes(total), count(total))
+    format!("Peak: {} ({} bytes), in {phase}\n{}", bytes(total), count(total), put(&table))
 }
 
 fn instruments(summary: &Summary) -> String {
@@ -176,21 +177,30 @@ fn instruments(summary: &Summary) -> String {
     if parts.is_empty() { String::new() } else { format!("Instruments: {}", parts.join(", ")) }
 }
 
+/// A line for each result; the results of one experiment follow each other.
+fn experiments(summary: &Summary) -> String {
+    if summary.experiments.is_empty() {
+        return String::new();
+    }
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
+    let mut table = table(&["against run", "change", "result", "", "", "evidence"]);
+    for row in &summary.experiments {
+        table.add_row(vec![
+            row.baseline_run_id.clone(),
+            format!("{}: {} → {}", row.variable, value(&row.baseline_value), value(&row.changed_value)),
+            row.result.clone(),
+            format!("{} → {}", number(row.baseline), number(row.changed)),
+            row.change_pct.map(|change| format!("{change:+.1} %")).unwrap_or_default(),
+            row.evidence.to_string(),
+        ]);
+    }
+    format!("Experiments\n{}", put(&table))
+}
+
 fn missing(summary: &Summary) -> String {
     if summary.missing.is_empty() {
         return String::new();
     }
     let lines: Vec<_> = summary.missing.iter().map(|signal| format!("  {signal}")).collect();
     format!("Missing\n{}", lines.join("\n"))
-}
-
-/// A table without lines: names to the left, numbers to the right.
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.iter().copied());
-    for (place, column) in table.column_iter_mut().enumerate() {
-        let alignment = if place == 0 { CellAlignment::Left } else { CellAlignment::Right };
-        column.set_cell_alignment(alignment);
-    }
-    table
 }

@@ -39,6 +39,11 @@ pub fn pct(value: f64) -> String {
     format!("{value:.1} %")
 }
 
+/// Whole numbers whole, others to four decimals.
+pub fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.4}") }
+}
+
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         small if small < 9.995 => 2,

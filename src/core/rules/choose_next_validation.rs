@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::RuleError;
-use super::field::{Field, Kind, Range, shown};
+use super::field::{Field, Kind, Range};
 use super::memory_ledger::{Component, MemoryCheck};
 use super::object::Object;
 use super::registry::Spec;
@@ -120,8 +120,8 @@ pub fn choose_next_validation(situation: &Situation, lang: Lang) -> Result<NextV
     let sentences = sentences(next_validation, lang);
     let told = |sentence: &str| {
         sentence
-            .replace("{total}", &shown(situation.total_mb))
-            .replace("{capacity}", &shown(situation.capacity_mb))
+            .replace("{total}", &in_a_sentence(situation.total_mb))
+            .replace("{capacity}", &in_a_sentence(situation.capacity_mb))
     };
     Ok(NextValidation {
         next_validation,
@@ -164,6 +164,11 @@ pub(super) fn apply(mut input: Object, lang: Lang) -> Result<NextValidation, Rul
         communication_heavy: input.take("communication_heavy")?,
     };
     choose_next_validation(&situation, lang)
+}
+
+/// At most two decimals: people compare these, nothing computes with them.
+fn in_a_sentence(mb: f64) -> String {
+    format!("{mb:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

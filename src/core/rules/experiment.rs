@@ -1,21 +1,10 @@
 //! The record of an experiment: one variable, two values, and what came of it.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::words;
-
-words! {
-    /// How much an experiment's results are worth.
-    EvidenceLevel, "evidence level" {
-        /// Theory only; nothing was run.
-        TeachingProxy = "teaching_proxy",
-        /// It ran, once or too few times.
-        SmokeTest = "smoke_test",
-        /// Enough repeats, and an interval clear of zero.
-        RepeatedBenchmark = "repeated_benchmark",
-    }
-}
+use crate::record::{EvidenceLevel, ExperimentRow};
 
 /// How much the results are worth, and why no more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -82,6 +71,27 @@ impl ExperimentRecord {
     ) -> Result<Self, ExperimentError> {
         let variable = Variable::between(&baseline, changed)?;
         Ok(Self { baseline, variable, results, evidence })
+    }
+
+    /// The record as rows to keep, one a result; the baseline was measured in run `baseline_run_id`.
+    pub fn rows(&self, baseline_run_id: &str, recorded_at: DateTime<Utc>) -> Vec<ExperimentRow> {
+        let json = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+        let row = |result: &ResultField| ExperimentRow {
+            recorded_at,
+            baseline_run_id: baseline_run_id.to_owned(),
+            baseline_config: Value::Object(self.baseline.clone()).to_string(),
+            variable: self.variable.field.clone(),
+            baseline_value: json(&self.variable.baseline),
+            changed_value: json(&self.variable.changed),
+            result: result.name.clone(),
+            baseline: result.baseline,
+            changed: result.changed,
+            change: result.change,
+            change_pct: result.change_pct,
+            evidence: self.evidence.level,
+            why: self.evidence.why.clone(),
+        };
+        self.results.iter().map(row).collect()
     }
 }
 

@@ -16,7 +16,9 @@ use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use chrono::{DateTime, Utc};
 
 use super::Damage;
-use crate::record::{Category, Detail, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord};
+use crate::record::{
+    Category, Detail, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord,
+};
 
 pub(super) trait Value: Sized {
     /// The array a reader gets. Readers ignore the Arrow schema that is kept in the file, so dictionary
@@ -238,4 +240,4 @@ macro_rules! word_value {
     )+ };
 }
 
-word_value! { Phase Category Detail Moment RunStatus SpanKind Trace }
+word_value! { Phase Category Detail EvidenceLevel Moment RunStatus SpanKind Trace }

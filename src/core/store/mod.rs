@@ -11,6 +11,7 @@ mod cell;
 mod decode;
 mod encode;
 mod error;
+mod experiments;
 mod file;
 mod flat;
 mod locate;

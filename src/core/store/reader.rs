@@ -83,16 +83,25 @@ impl Dataset {
     }
 
     /// The rows of all numbered parts of a table.
-    fn rows<T: Table>(&self, step: Option<i64>) -> Result<Vec<T>, StoreError> {
-        let mut parts: Vec<(u32, &str)> =
-            self.files.iter().filter_map(|file| Some((part_of(T::NAME, file)?, file.as_str()))).collect();
-        // By number, since part 10000 comes before 9999 by name.
-        parts.sort_unstable();
+    pub(super) fn rows<T: Table>(&self, step: Option<i64>) -> Result<Vec<T>, StoreError> {
         let mut rows = Vec::new();
-        for (_, file) in parts {
+        for (_, file) in self.parts::<T>() {
             rows.append(&mut decode::rows(&self.dir.join(file), step)?);
         }
         Ok(rows)
+    }
+
+    /// The number of a table's last part.
+    pub(super) fn last_part<T: Table>(&self) -> Option<u32> {
+        self.parts::<T>().last().map(|(number, _)| *number)
+    }
+
+    /// A table's parts by number, since part 10000 comes before 9999 by name.
+    fn parts<T: Table>(&self) -> Vec<(u32, &str)> {
+        let mut parts: Vec<(u32, &str)> =
+            self.files.iter().filter_map(|file| Some((part_of(T::NAME, file)?, file.as_str()))).collect();
+        parts.sort_unstable();
+        parts
     }
 }
 

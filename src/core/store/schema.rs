@@ -12,7 +12,8 @@ use chrono::{DateTime, Utc};
 use super::cell::{decode, encode, field};
 use super::{Damage, flat::LedgerRow, flat::RunColumns};
 use crate::record::{
-    AllocationRow, Category, Detail, Moment, Phase, PhaseRow, RunRow, RunStatus, SpanKind, StepRow, Trace,
+    AllocationRow, Category, Detail, EvidenceLevel, ExperimentRow, Moment, Phase, PhaseRow, RunRow,
+    RunStatus, SpanKind, StepRow, Trace,
 };
 
 /// A row type with the table it is a row of.
@@ -99,6 +100,8 @@ table! { "steps", StepRow {
     wall_ns: i64,
     loss: Option<f64>,
     tokens: Option<i64>,
+    device_busy_pct: Option<f64>,
+    cpu_wait_ns: Option<i64>,
     events: i64,
     dropped_events: i64,
     peak_bytes: Option<i64>,
@@ -116,6 +119,22 @@ table! { "phases", PhaseRow {
     calls: i64,
     total_ns: i64,
     device_ns: Option<i64>,
+} }
+
+table! { "experiments", ExperimentRow {
+    recorded_at: DateTime<Utc>,
+    baseline_run_id: String,
+    baseline_config: String,
+    variable: String,
+    baseline_value: Option<String>,
+    changed_value: Option<String>,
+    result: String,
+    baseline: f64,
+    changed: f64,
+    change: f64,
+    change_pct: Option<f64>,
+    evidence: EvidenceLevel,
+    why: String,
 } }
 
 table! { "ledger", LedgerRow {

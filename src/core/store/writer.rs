@@ -143,7 +143,13 @@ fn without_its_last_rows(run: &RunRow, error: &StoreError) -> RunRow {
     RunRow { status, reason: Some(reasons.collect::<Vec<_>>().join("; ")), ..run.clone() }
 }
 
-fn write_part<T: Table>(dir: &Path, stamp: &Stamp, part: u32, rows: &mut Vec<T>) -> Result<(), StoreError> {
+/// Writes `rows` as part number `part` of their table and clears them; writes nothing if there are none.
+pub(super) fn write_part<T: Table>(
+    dir: &Path,
+    stamp: &Stamp,
+    part: u32,
+    rows: &mut Vec<T>,
+) -> Result<(), StoreError> {
     if !rows.is_empty() {
         write(&dir.join(format!("{}-{part:04}.parquet", T::NAME)), stamp, rows)?;
         rows.clear();

@@ -1,12 +1,14 @@
 //! A toy model's sizes, and the bytes that follow from them in f32.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Bytes are the vocabulary.
 pub const VOCABULARY: i64 = 256;
 
 /// How causal attention is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Attention {
     /// libtorch's `scaled_dot_product_attention`.
     Sdpa,
@@ -48,18 +50,19 @@ impl Shape {
         Some(Shape { architecture, layers, width, seq: size("seq")?, batch: size("batch")? })
     }
 
-    /// Trained scalars, tied ones once.
+    /// Trained scalars, tied ones once. Like all sizes here it stops at `i64::MAX`: no machine has more.
     pub fn parameters(&self) -> i64 {
-        let Shape { layers, width, seq, .. } = *self;
-        match self.architecture {
+        let [layers, width, seq, vocabulary] =
+            [self.layers, self.width, self.seq, VOCABULARY].map(i128::from);
+        bounded(match self.architecture {
             // Embeddings; a block's two layer norms, c_attn, c_proj, c_fc, c_proj; the last layer norm.
             Architecture::Gpt { .. } => {
-                (VOCABULARY + seq) * width + layers * (12 * width * width + 13 * width) + 2 * width
+                (vocabulary + seq) * width + layers * (12 * width * width + 13 * width) + 2 * width
             }
             Architecture::Mlp => {
-                VOCABULARY * width + layers * (width * width + width) + (width + 1) * VOCABULARY
+                vocabulary * width + layers * (width * width + width) + (width + 1) * vocabulary
             }
-        }
+        })
     }
 
     /// Tensors that hold them: each has gradient, states and a step counter of its own.
@@ -71,12 +74,21 @@ impl Shape {
     }
 
     pub fn parameter_bytes(&self) -> i64 {
-        4 * self.parameters()
+        self.parameters().saturating_mul(4)
     }
 
     /// Adam's two states, and an f32 step counter for each variable.
     pub fn adam_state_bytes(&self) -> i64 {
-        8 * self.parameters() + 4 * self.variables()
+        self.parameters().saturating_mul(8).saturating_add(4 * self.variables())
+    }
+
+    /// What a step's peak cannot get below: parameters, Adam's states and activations, with the gradients
+    /// of log-softmax and of the logits at the beginning of backward, or else with all gradients at its end.
+    pub fn floor_bytes(&self) -> i64 {
+        let held = i128::from(self.parameter_bytes()) + i128::from(self.adam_state_bytes());
+        let [positions, vocabulary] = [self.batch.saturating_mul(self.seq), VOCABULARY].map(i128::from);
+        let begin = i128::from(self.activation_bytes()) + 8 * positions * vocabulary;
+        bounded(held + begin.max(4 * i128::from(self.parameters())))
     }
 
     /// Tokens and targets, int64.
@@ -101,21 +113,22 @@ impl Shape {
     /// without dropout their list gives 64C + 4HT a position, as `math` here; they leave out the norms'
     /// statistics (16), and sdpa keeps a logsumexp (4H) for the softmax (4HT).
     pub fn activation_bytes(&self) -> i64 {
-        let Shape { layers, width, seq, batch, .. } = *self;
+        let [layers, width, seq, batch] = [self.layers, self.width, self.seq, self.batch].map(i128::from);
         let positions = batch * seq;
-        let logits = 4 * VOCABULARY * positions;
-        match self.architecture {
+        let logits = 4 * i128::from(VOCABULARY) * positions;
+        bounded(match self.architecture {
             Architecture::Gpt { heads, attention } => {
-                let kept = match attention {
-                    Attention::Sdpa => 4 * heads,
-                    Attention::Math => 4 * heads * seq,
-                };
+                let kept = 4 * i128::from(heads) * if attention == Attention::Math { seq } else { 1 };
                 let blocks = layers * positions * (64 * width + 16 + kept);
                 blocks + positions * (8 * width + 8) + logits + 8 * seq + 4
             }
             Architecture::Mlp => positions * (8 * layers * width + 4 * width) + logits + 4,
-        }
+        })
     }
+}
+
+fn bounded(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -126,15 +139,25 @@ mod tests {
         Shape::of(&serde_json::from_str(config).unwrap())
     }
 
-    const GPT: &str = r#"{"model":"gpt","layers":4,"width":128,"heads":4,"seq":64,"batch":8,"attention":"sdpa"}"#;
+    const GPT: &str =
+        r#"{"model":"gpt","layers":4,"width":128,"heads":4,"seq":64,"batch":8,"attention":"sdpa"}"#;
 
     #[test]
     fn the_default_gpts_sizes() {
         let gpt = shape(GPT).unwrap();
         assert_eq!((gpt.parameters(), gpt.variables()), (834_304, 52));
         assert_eq!(gpt.activation_bytes(), 17_895_940);
+        // With batch and loss: the measured peak.
+        assert_eq!(gpt.floor_bytes() + gpt.input_bytes() + 4, 28_964_568);
         let math = shape(&GPT.replace("sdpa", "math")).unwrap();
         assert_eq!(math.activation_bytes(), 19_960_324);
+    }
+
+    #[test]
+    fn absurd_sizes_stop_at_the_largest_number() {
+        let huge =
+            GPT.replace("\"width\":128", "\"width\":16777216").replace("\"layers\":4", "\"layers\":16777216");
+        assert_eq!(shape(&huge).unwrap().floor_bytes(), i64::MAX);
     }
 
     #[test]

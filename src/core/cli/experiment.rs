@@ -1,0 +1,51 @@
+//! `stepledger experiment`: two runs that differ in one variable, compared and kept.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use chrono::Utc;
+use clap::Args;
+
+use super::exit::{DONE, Exit, Outcome};
+use super::show::{read, write_json};
+use crate::report::{Summary, experiment, render_experiment, summarize};
+use crate::store::{Dataset, resolve};
+
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// The run before the change: its id, the beginning of it, or its folder
+    baseline: String,
+    /// The run with the change; the record is kept in its folder
+    changed: String,
+    /// The folder of runs to look in
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Print the record as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &ExperimentArgs) -> Outcome {
+    let (_, baseline) = open(&args.out, &args.baseline)?;
+    let (dataset, changed) = open(&args.out, &args.changed)?;
+    let record = experiment(&baseline, &changed).map_err(Exit::input)?;
+    let dir = dataset.keep_experiment(record.rows(&baseline.run_id, Utc::now()))?;
+    let mut stdout = std::io::stdout().lock();
+    if args.json {
+        write_json(&mut stdout, &record)?;
+    } else {
+        stdout.write_all(render_experiment(&record).as_bytes())?;
+    }
+    stdout.flush()?;
+    eprintln!("kept in {}", dir.display());
+    Ok(DONE)
+}
+
+fn open(out: &Path, run: &str) -> anyhow::Result<(Dataset, Summary)> {
+    let dataset = resolve(out, Some(run)).and_then(|dir| Dataset::open(&dir)).map_err(Exit::input)?;
+    let summary = summarize(&read(&dataset)?, None).map_err(Exit::input)?;
+    if summary.step.n == 0 {
+        return Err(Exit::input(format!("run {} has no measured step to compare", summary.run_id)));
+    }
+    Ok((dataset, summary))
+}

@@ -1,0 +1,173 @@
+//! What the rules say of a run: each finding with its numbers, or why there is none.
+
+use serde::Serialize;
+
+use super::phases::PhaseSummary;
+use super::summary::Summary;
+use crate::record::Category;
+use crate::rules::{
+    Event, Hotspot, Lang, NextValidation, Situation, StepMetrics, StepSummary, Thresholds,
+    choose_next_validation, summarize_step_metrics, top_hotspots,
+};
+use crate::theory::Shape;
+
+/// Communication is heavy from this share of the step on. A teaching heuristic, like the rules' thresholds.
+pub const HEAVY_COMMUNICATION_PCT: f64 = 20.0;
+
+/// How many hotspots are told.
+const HOTSPOTS: i64 = 5;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What the reader wants the findings to be measured against.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The memory to fit into; the device's own when `None`.
+    pub capacity_mb: Option<f64>,
+    pub lang: Lang,
+}
+
+/// The findings of one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Findings {
+    pub summary: Option<StepFinding>,
+    pub hotspots: Vec<Hotspot>,
+    pub ledger: Vec<LedgerLine>,
+    pub capacity_mb: Option<f64>,
+    pub next_validation: Option<NextValidation>,
+    /// Rules that said nothing, and why.
+    pub abstained: Vec<Abstention>,
+}
+
+/// The summary of the median step. On a CPU the rule's `gpu_busy_pct` is the share of the step in compute
+/// phases; it is called `device_busy_pct` here, as in the `steps` table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepFinding {
+    pub device_busy_pct: f64,
+    #[serde(flatten)]
+    pub rule: StepSummary,
+}
+
+/// One line of the ledger, in theory and as measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LedgerLine {
+    pub line: &'static str,
+    /// From the configuration; null where no theory covers it.
+    pub theory_bytes: Option<i64>,
+    /// The highest at any moment of the step shown.
+    pub measured_bytes: i64,
+    pub difference_bytes: Option<i64>,
+    /// Why the two may differ.
+    pub why: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Abstention {
+    pub rule: &'static str,
+    pub why: String,
+}
+
+/// Applies the rules to a run's summary.
+pub fn find(summary: &Summary, asked: &Asked) -> Findings {
+    let mut abstained = Vec::new();
+    let step = keep("summarize-step-metrics", step_finding(summary), &mut abstained);
+    let hotspots = keep("top-hotspots", hotspots(&summary.phases), &mut abstained).unwrap_or_default();
+    let device_mb =
+        summary.machine.memory_bytes.filter(|_| summary.device == "cpu").map(|bytes| bytes as f64 / MIB);
+    let capacity_mb = asked.capacity_mb.or(device_mb);
+    let next = next_validation(summary, &hotspots, capacity_mb, asked.lang);
+    let next_validation = keep("choose-next-validation", next, &mut abstained);
+    Findings {
+        summary: step,
+        hotspots,
+        ledger: ledger_lines(summary),
+        capacity_mb,
+        next_validation,
+        abstained,
+    }
+}
+
+/// A rule's answer, or its abstention put with the others.
+fn keep<T>(rule: &'static str, found: Result<T, String>, abstained: &mut Vec<Abstention>) -> Option<T> {
+    found.map_err(|why| abstained.push(Abstention { rule, why })).ok()
+}
+
+fn step_finding(summary: &Summary) -> Result<StepFinding, String> {
+    let step = &summary.step;
+    let step_ms = step.median_ms.ok_or("no measured step")?;
+    let device_busy_pct = step.device_busy_pct.ok_or("the device's busy share was not measured")?;
+    let cpu_wait_ms = step.cpu_wait_ms.ok_or("the training thread's waiting was not measured")?;
+    let tokens = step.tokens_per_step.ok_or("the loop did not say how many tokens a step has")?;
+    let metrics = StepMetrics { step_ms, tokens, gpu_busy_pct: device_busy_pct, cpu_wait_ms };
+    let rule = summarize_step_metrics(&metrics, &Thresholds::default()).map_err(|error| error.to_string())?;
+    Ok(StepFinding { device_busy_pct, rule })
+}
+
+fn hotspots(phases: &[PhaseSummary]) -> Result<Vec<Hotspot>, String> {
+    let events = phases.iter().filter(|phase| phase.calls > 0);
+    let events = events.map(|phase| Event::new(phase.name.to_string(), phase.total_ms, phase.calls as f64));
+    let hotspots = top_hotspots(events.collect(), HOTSPOTS).map_err(|error| error.to_string())?;
+    if hotspots.is_empty() { Err("no measured step".to_owned()) } else { Ok(hotspots) }
+}
+
+fn next_validation(
+    summary: &Summary,
+    hotspots: &[Hotspot],
+    capacity_mb: Option<f64>,
+    lang: Lang,
+) -> Result<NextValidation, String> {
+    let hotspot = hotspots.first().ok_or("no phase was timed")?;
+    let peak = summary.step.peak_bytes.ok_or("memory was not traced, so there is no peak to fit")?;
+    let capacity_mb = capacity_mb.ok_or("the device's memory is not known; give --capacity-mb")?;
+    let communication: f64 = summary
+        .phases
+        .iter()
+        .filter(|phase| &*phase.name == "communication")
+        .map(|phase| phase.share_pct)
+        .sum();
+    let situation = Situation {
+        total_mb: peak as f64 / MIB,
+        capacity_mb,
+        hotspot: &hotspot.event.name,
+        communication_heavy: communication >= HEAVY_COMMUNICATION_PCT,
+    };
+    choose_next_validation(&situation, lang).map_err(|error| error.to_string())
+}
+
+/// The ledger in theory beside the ledger measured. Lines that a run of another model has no theory for are
+/// there all the same, with what is known: its parameters give its gradients and states.
+fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
+    if summary.ledger.is_empty() {
+        return Vec::new();
+    }
+    let shape = Shape::of(&summary.config);
+    let parameters = shape.map(|shape| shape.parameters()).or(summary.parameters);
+    let times = |bytes: i64| parameters.map(|n| n * bytes);
+    let line = |category: Category, theory_bytes: Option<i64>, why: &'static str| {
+        let measured_bytes = highest(summary, category);
+        let difference_bytes = theory_bytes.map(|theory| measured_bytes - theory);
+        LedgerLine { line: category.as_str(), theory_bytes, measured_bytes, difference_bytes, why }
+    };
+    let states = shape.map(|shape| shape.adam_state_bytes()).or(times(8));
+    vec![
+        line(Category::Parameter, times(4), "4 bytes a parameter; frozen or half-precision ones differ"),
+        line(Category::Gradient, times(4), "4 bytes a parameter; frozen parameters have none"),
+        line(Category::AdamState, states, "two f32 states a parameter, and the optimizer's step counters"),
+        line(
+            Category::Activation,
+            shape.map(|shape| shape.activation_bytes()),
+            "as libtorch 2.11 saves them in f32",
+        ),
+        line(
+            Category::Input,
+            shape.map(|shape| shape.input_bytes()),
+            "tokens and targets; prefetched batches add to it",
+        ),
+        line(Category::Workspace, None, "temporaries of the kernels and of backward: no theory covers them"),
+    ]
+}
+
+/// A category's highest bytes at any moment of the step shown.
+fn highest(summary: &Summary, category: Category) -> i64 {
+    summary.ledger.values().map(|moment| moment.0.bytes[category]).max().unwrap_or_default()
+}

@@ -1,0 +1,93 @@
+//! Findings and experiments as text for a terminal.
+
+use super::findings::{Findings, LedgerLine};
+use super::tables::{put, table};
+use super::units::{bytes, ms, number, pct};
+use crate::rules::ExperimentRecord;
+
+/// The findings of a run, each with the numbers it rests on.
+pub fn render_findings(findings: &Findings) -> String {
+    let mut lines = vec!["Findings (the rules' thresholds are teaching heuristics)".to_owned()];
+    lines.extend(step(findings));
+    lines.extend(hotspots(findings));
+    lines.extend(next(findings));
+    let silent = findings.abstained.iter();
+    lines.extend(silent.map(|abstention| format!("  {} says nothing: {}", abstention.rule, abstention.why)));
+    let mut text = lines.join("\n") + "\n";
+    if !findings.ledger.is_empty() {
+        text += &format!("\nMemory in theory and as measured\n{}\n", ledger(&findings.ledger));
+    }
+    text
+}
+
+fn step(findings: &Findings) -> Option<String> {
+    let finding = findings.summary.as_ref()?;
+    let (zone, check) = (finding.rule.zone, finding.rule.next_check);
+    let busy = pct(finding.device_busy_pct);
+    let wait = ms(finding.rule.cpu_wait_ms);
+    Some(format!("  {zone} → {check} (device busy {busy} of the step, waited {wait} for data)"))
+}
+
+fn hotspots(findings: &Findings) -> Option<String> {
+    let spots = findings.hotspots.iter();
+    let spots: Vec<_> = spots.map(|spot| format!("{} {}", spot.event.name, pct(spot.share_pct))).collect();
+    (!spots.is_empty()).then(|| format!("  hotspots: {}", spots.join(", ")))
+}
+
+fn next(findings: &Findings) -> Option<String> {
+    let next = findings.next_validation.as_ref()?;
+    let capacity = findings.capacity_mb.map(|mb| bytes((mb * 1024.0 * 1024.0) as i64));
+    Some(format!(
+        "  next: {} (memory to fit into: {})\n    {}\n    {}\n    {}\n    watch {}",
+        next.next_validation,
+        capacity.unwrap_or_else(|| "not known".to_owned()),
+        next.hypothesis,
+        next.change,
+        next.reason,
+        next.metrics.join(", ")
+    ))
+}
+
+fn ledger(lines: &[LedgerLine]) -> String {
+    let mut table = table(&["line", "theory", "measured", "difference", "why they may differ"]);
+    if let Some(column) = table.column_mut(4) {
+        column.set_cell_alignment(comfy_table::CellAlignment::Left);
+    }
+    let known = |value: Option<i64>| value.map_or_else(|| "—".to_owned(), bytes);
+    for line in lines {
+        table.add_row(vec![
+            line.line.to_owned(),
+            known(line.theory_bytes),
+            bytes(line.measured_bytes),
+            known(line.difference_bytes),
+            line.why.to_owned(),
+        ]);
+    }
+    put(&table)
+}
+
+/// One experiment: what was changed, what came of it, and what that is worth.
+pub fn render_experiment(record: &ExperimentRecord) -> String {
+    let value =
+        |value: &Option<serde_json::Value>| value.as_ref().map_or("(absent)".to_owned(), |v| v.to_string());
+    let variable = &record.variable;
+    let mut table = table(&["result", "baseline", "changed", "change", ""]);
+    for result in &record.results {
+        table.add_row(vec![
+            result.name.clone(),
+            number(result.baseline),
+            number(result.changed),
+            number(result.change),
+            result.change_pct.map(|change| format!("{change:+.1} %")).unwrap_or_default(),
+        ]);
+    }
+    format!(
+        "{}: {} → {}\n{}\nEvidence: {}; {}\n",
+        variable.field,
+        value(&variable.baseline),
+        value(&variable.changed),
+        put(&table),
+        record.evidence.level,
+        record.evidence.why
+    )
+}
