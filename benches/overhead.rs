@@ -12,9 +12,7 @@ use stepledger::probe::{Options, Probe, scope};
 use stepledger::record::Trace;
 use stepledger::stats::median;
 use stepledger::store::RunFolder;
-use stepledger::train::{
-    AdamW, AdamWConfig, Attention, Config, Files, Loader, Model, ModelKind, build, read_text,
-};
+use stepledger::train::{AdamW, Config, Loader, Model, build, read_text};
 use tch::nn::VarStore;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -32,24 +30,8 @@ fn main() -> Outcome<()> {
 }
 
 fn gpt(steps: i64) -> Config {
-    Config {
-        model: ModelKind::Gpt,
-        layers: 4,
-        width: 128,
-        heads: 4,
-        seq: 64,
-        batch: 8,
-        steps,
-        warmup: 0,
-        seed: 1,
-        attention: Attention::Sdpa,
-        adamw: AdamWConfig { lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 },
-        threads: std::thread::available_parallelism().map_or(1, |n| n.get() as i32),
-        loader_delay_ms: 0,
-        data: None,
-        device: tch::Device::Cpu,
-        files: Files::default(),
-    }
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as i32);
+    Config { steps, warmup: 0, threads, ..Config::default() }
 }
 
 /// One way to run the steps; returns seconds a step.

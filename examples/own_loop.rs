@@ -42,8 +42,8 @@ fn batch() -> (Tensor, Tensor) {
     (images, labels)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let out = std::env::args().nth(1).unwrap_or_else(|| "runs".to_owned());
+/// Trains for 20 steps and keeps the account in `out`; returns the run's id.
+pub fn train(out: &str) -> Result<String, Box<dyn Error>> {
     tch::manual_seed(1);
     // The probe comes first, so that the model's own memory is seen.
     let mut probe = Probe::start(Options::new("own_loop").warmup(2), RunFolder::new(out))?;
@@ -60,6 +60,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         step.optimizer(|| adam.step());
         step.finish(loss.double_value(&[]), BATCH)?;
     }
-    println!("{}", probe.finish()?.run_id);
+    Ok(probe.finish()?.run_id)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = std::env::args().nth(1).unwrap_or_else(|| "runs".to_owned());
+    println!("{}", train(&out)?);
     Ok(())
 }

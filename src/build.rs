@@ -15,6 +15,7 @@ mod torch {
 
     pub fn build() {
         // The cc crate does not say which sources it read.
+        println!("cargo:rerun-if-changed=src/probe/hook/guarded.h");
         for source in SOURCES {
             println!("cargo:rerun-if-changed={source}");
         }

@@ -13,7 +13,7 @@ mod timing;
 mod watched;
 
 pub use error::ProbeError;
-pub use hook::{BYTES_PER_EVENT, HookError, this_thread_loads};
+pub use hook::{BYTES_PER_EVENT, HookError, libtorch_error, this_thread_loads};
 pub use machine::machine;
 pub use options::Options;
 pub use session::Probe;

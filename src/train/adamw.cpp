@@ -6,26 +6,13 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/ones.h>
 
-#include <string>
+#include "../probe/hook/guarded.h"
+
 #include <vector>
 
+using stepledger::guarded;
+
 namespace {
-
-thread_local std::string last_error;
-
-template <class Work>
-int guarded(Work work) {
-  try {
-    at::NoGradGuard no_grad;
-    work();
-    return 0;
-  } catch (const std::exception& error) {
-    last_error = error.what();
-  } catch (...) {
-    last_error = "an unknown C++ exception";
-  }
-  return 1;
-}
 
 std::vector<at::Tensor> list(at::Tensor* const* tensors, size_t count) {
   std::vector<at::Tensor> copies;
@@ -38,14 +25,13 @@ std::vector<at::Tensor> list(at::Tensor* const* tensors, size_t count) {
 
 extern "C" {
 
-const char* sl_train_last_error() { return last_error.c_str(); }
-
 // One AdamW update of `count` parameters from their gradients. The op itself does not advance the step
 // counters, and would divide by zero at step 0: that is done first.
 int sl_fused_adamw(at::Tensor* const* parameters, at::Tensor* const* exp_avgs, at::Tensor* const* exp_avg_sqs,
                    at::Tensor* const* steps, size_t count, double lr, double beta1, double beta2, double eps,
                    double weight_decay) {
   return guarded([&] {
+    at::NoGradGuard no_grad;
     if (count == 0) return;
     const std::vector<at::Tensor> counters = list(steps, count);
     // A tensor and not a number, which would be wrapped in a new tensor for each counter.
@@ -62,6 +48,7 @@ int sl_fused_adamw(at::Tensor* const* parameters, at::Tensor* const* exp_avgs, a
 // Drops the gradients of `count` tensors.
 int sl_clear_gradients(at::Tensor* const* tensors, size_t count) {
   return guarded([&] {
+    at::NoGradGuard no_grad;
     for (size_t i = 0; i < count; ++i) tensors[i]->mutable_grad().reset();
   });
 }

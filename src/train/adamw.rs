@@ -1,16 +1,16 @@
 //! AdamW through libtorch's fused op, with its states as tensors of ours.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use tch::{Kind, TchError, Tensor};
 
 use super::config::AdamWConfig;
 use super::error::TrainError;
+use crate::probe::libtorch_error;
 
 type RawTensor = *mut c_void;
 
 unsafe extern "C" {
-    fn sl_train_last_error() -> *const c_char;
     #[allow(clippy::too_many_arguments)]
     fn sl_fused_adamw(
         parameters: *const RawTensor,
@@ -107,7 +107,5 @@ fn check(code: c_int) -> Result<(), TrainError> {
     if code == 0 {
         return Ok(());
     }
-    // SAFETY: a NUL-terminated string that lives until this thread's next failure.
-    let message = unsafe { CStr::from_ptr(sl_train_last_error()) };
-    Err(TchError::Torch(message.to_string_lossy().into_owned()).into())
+    Err(TchError::Torch(libtorch_error()).into())
 }

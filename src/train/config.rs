@@ -71,6 +71,36 @@ pub struct Files {
     pub save_batches: Option<PathBuf>,
 }
 
+impl Default for Config {
+    /// What `stepledger run` does without flags, on two threads.
+    fn default() -> Self {
+        Config {
+            model: ModelKind::Gpt,
+            layers: 4,
+            width: 128,
+            heads: 4,
+            seq: 64,
+            batch: 8,
+            steps: 100,
+            warmup: 10,
+            seed: 1,
+            attention: Attention::Sdpa,
+            adamw: AdamWConfig::default(),
+            threads: 2,
+            loader_delay_ms: 0,
+            data: None,
+            device: Device::Cpu,
+            files: Files::default(),
+        }
+    }
+}
+
+impl Default for AdamWConfig {
+    fn default() -> Self {
+        AdamWConfig { lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 }
+    }
+}
+
 impl Config {
     /// Steps in all, warm-up included.
     pub fn total_steps(&self) -> i64 {

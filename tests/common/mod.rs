@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard};
 
 use stepledger::record::{AllocationRow, RunRow, Sink, SinkError, StepRecords};
-use stepledger::train::{AdamWConfig, Attention, Config, Files, ModelKind};
+use stepledger::train::Config;
 
 /// A run as a sink was told of it.
 #[derive(Debug, Default)]
@@ -56,22 +56,5 @@ pub fn turn() -> MutexGuard<'static, ()> {
 
 /// The default GPT, for three steps after one of warm-up.
 pub fn gpt() -> Config {
-    Config {
-        model: ModelKind::Gpt,
-        layers: 4,
-        width: 128,
-        heads: 4,
-        seq: 64,
-        batch: 8,
-        steps: 3,
-        warmup: 1,
-        seed: 1,
-        attention: Attention::Sdpa,
-        adamw: AdamWConfig { lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 },
-        threads: 2,
-        loader_delay_ms: 0,
-        data: None,
-        device: tch::Device::Cpu,
-        files: Files::default(),
-    }
+    Config { steps: 3, warmup: 1, ..Config::default() }
 }

@@ -28,7 +28,7 @@ impl Runs {
     pub fn command(&self, flags: &str) -> Command {
         let mut command = program();
         command.arg("run").arg("--quiet").arg("--out").arg(self.file("runs")).args(flags.split_whitespace());
-        command.stdin(Stdio::null()).current_dir(self.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(self.path());
         command
     }
 

@@ -1,7 +1,6 @@
 //! The command line: flags in, results to stdout, everything else to stderr.
 //!
-//! Exit codes: 0 done, 1 the work failed, 2 the input or the flags were wrong, 3 out of memory,
-//! 130 interrupted.
+//! Exit codes: 0 done, 1 the work failed, 2 the input or the flags were wrong, 130 interrupted.
 
 mod exit;
 mod experiment;
@@ -19,11 +18,22 @@ use clap::{Parser, Subcommand};
 
 /// Puts a training step under instruments: where did time and memory go?
 #[derive(Debug, Parser)]
-#[command(name = "stepledger", version, arg_required_else_help = true)]
+#[command(name = "stepledger", version, arg_required_else_help = true, after_long_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  stepledger run                          train the toy GPT and print its account
+  stepledger show                         the account of the newest run again
+  stepledger show --json | jq .ledger     ... for programs
+  stepledger experiment RUN_A RUN_B       what one change did
+  stepledger rules --list                 the rules, their inputs and thresholds
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
+flags were wrong, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -4,9 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+const AFTER_HELP: &str = "\
+The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
+read too. Ctrl-C finishes the step, keeps the account and exits with 130; a second Ctrl-C ends at once.
+
+Examples:
+  stepledger run --batch 16 --attention math
+  stepledger run --model mlp --layers 8 --width 256
+  stepledger run --data book.txt --seq 128 --steps 500
+  stepledger run --save-init w.safetensors --save-batches b.safetensors   for a repetition elsewhere
+  stepledger run --loader-delay-ms 50                                     what a slow input looks like";
+
 #[derive(Debug, Args)]
 // A flag given twice means the last one, so that scripts can add to what others set.
-#[command(allow_negative_numbers = true, args_override_self = true)]
+#[command(allow_negative_numbers = true, args_override_self = true, after_long_help = AFTER_HELP)]
 pub struct RunArgs {
     #[command(flatten, next_help_heading = "Model")]
     pub model: ModelArgs,

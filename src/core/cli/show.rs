@@ -11,7 +11,18 @@ use crate::report::{Account, Asked, Findings, Summary, find, render, render_find
 use crate::rules::Lang;
 use crate::store::{Dataset, StoreError, resolve};
 
+const AFTER_HELP: &str = "\
+Times are over the measured steps, warm-up left out; the ledger is that of the last one. The findings come \
+from the rules (`stepledger rules --list`); on a CPU the device's busy share is the share of the step in \
+forward, backward and optimizer.
+
+Examples:
+  stepledger show 20260131 --step 42
+  stepledger show --capacity-mb 16000
+  stepledger show --json | jq '.ledger.peak'";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
 pub struct ShowArgs {
     /// The run: its id, the beginning of it, or its folder [default: the newest in --out]
     run: Option<String>,

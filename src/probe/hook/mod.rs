@@ -166,7 +166,11 @@ pub fn torch_version() -> String {
 }
 
 fn last_error() -> HookError {
-    // SAFETY: the shim's message is a NUL-terminated string that lives until this thread's next failure.
-    let message = unsafe { CStr::from_ptr(ffi::sl_last_error()) };
-    HookError::Libtorch(message.to_string_lossy().into_owned())
+    HookError::Libtorch(libtorch_error())
+}
+
+/// What the last failure of a shim on this thread was.
+pub fn libtorch_error() -> String {
+    // SAFETY: the message is a NUL-terminated string that lives until this thread's next failure.
+    unsafe { CStr::from_ptr(ffi::sl_last_error()) }.to_string_lossy().into_owned()
 }

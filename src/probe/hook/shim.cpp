@@ -10,13 +10,16 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/headeronly/version.h>
 
+#include "guarded.h"
+
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <new>
-#include <string>
 #include <thread>
+
+using stepledger::guarded;
 
 namespace {
 
@@ -172,26 +175,11 @@ uint64_t block_of(const at::Tensor& tensor) {
   return (static_cast<const Header*>(data.get_context()) - 1)->id;
 }
 
-thread_local std::string last_error;
-
-template <class Work>
-int guarded(Work work) {
-  try {
-    work();
-    return 0;
-  } catch (const std::exception& error) {
-    last_error = error.what();
-  } catch (...) {
-    last_error = "an unknown C++ exception";
-  }
-  return 1;
-}
-
 }  // namespace
 
 extern "C" {
 
-const char* sl_last_error() { return last_error.c_str(); }
+const char* sl_last_error() { return stepledger::last_error.c_str(); }
 
 // Puts the recorder in front of libtorch's CPU allocator and begins to write events.
 int sl_start() {
