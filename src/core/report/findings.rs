@@ -6,8 +6,8 @@ use super::phases::PhaseSummary;
 use super::summary::Summary;
 use crate::record::Category;
 use crate::rules::{
-    Event, Hotspot, Lang, NextValidation, Situation, StepMetrics, StepSummary, Thresholds,
-    choose_next_validation, summarize_step_metrics, top_hotspots,
+    Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, Situation, StepMetrics, StepSummary,
+    Thresholds, choose_next_validation, memory_ledger, summarize_step_metrics, top_hotspots,
 };
 use crate::theory::Shape;
 
@@ -32,6 +32,9 @@ pub struct Asked {
 pub struct Findings {
     pub summary: Option<StepFinding>,
     pub hotspots: Vec<Hotspot>,
+    /// The ledger in theory, by the rule: what dominates it, and what to check about that.
+    pub theory: Option<MemoryLedger>,
+    /// Theory beside measurement, line by line.
     pub ledger: Vec<LedgerLine>,
     pub capacity_mb: Option<f64>,
     pub next_validation: Option<NextValidation>,
@@ -77,9 +80,11 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     let capacity_mb = asked.capacity_mb.or(device_mb);
     let next = next_validation(summary, &hotspots, capacity_mb, asked.lang);
     let next_validation = keep("choose-next-validation", next, &mut abstained);
+    let theory = keep("memory-ledger", theory(summary), &mut abstained);
     Findings {
         summary: step,
         hotspots,
+        theory,
         ledger: ledger_lines(summary),
         capacity_mb,
         next_validation,
@@ -132,6 +137,22 @@ fn next_validation(
         communication_heavy: communication >= HEAVY_COMMUNICATION_PCT,
     };
     choose_next_validation(&situation, lang).map_err(|error| error.to_string())
+}
+
+/// The ledger that the configuration alone gives: f32 parameters, gradients and two states, and the
+/// activations of the closed form; no temporaries, which no theory covers.
+fn theory(summary: &Summary) -> Result<MemoryLedger, String> {
+    let shape =
+        Shape::of(&summary.config).ok_or("the configuration is not a toy model's: theory has no sizes")?;
+    let input = LedgerInput {
+        param_count: shape.parameters(),
+        param_bytes: 4.0,
+        grad_bytes: 4.0,
+        adam_state_bytes: 8.0,
+        activation_bytes: shape.activation_bytes(),
+        temporary_bytes: 0,
+    };
+    memory_ledger(&input).map_err(|error| error.to_string())
 }
 
 /// The ledger in theory beside the ledger measured. Lines that a run of another model has no theory for are

@@ -6,7 +6,7 @@ use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
 use super::units::{bytes, count, ms, number, pct};
-use crate::record::{Category, Moment};
+use crate::record::{Category, Moment, Phase};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
 const PEAK_PARTS: usize = 10;
@@ -17,6 +17,7 @@ pub fn render(summary: &Summary) -> String {
         heading(summary),
         step_line(summary),
         phases(summary),
+        scopes(summary),
         ledger(summary),
         peak(summary),
         instruments(summary),
@@ -32,7 +33,7 @@ fn heading(summary: &Summary) -> String {
     let parameters = summary.parameters.map(|n| format!(", {} parameters", count(n))).unwrap_or_default();
     lines.push(format!("  {} on {}{parameters}", summary.program, summary.device));
     if !summary.config.is_empty() {
-        lines.push(format!("  {}", config(&summary.config)));
+        lines.push(format!("  {}", settings(&summary.config)));
     }
     let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
     let threads = machine.torch_threads.map(|n| format!(", {n} threads")).unwrap_or_default();
@@ -49,7 +50,8 @@ fn status(summary: &Summary) -> String {
     }
 }
 
-fn config(config: &Map<String, Value>) -> String {
+/// A configuration in one line; what is not set is left out.
+pub(super) fn settings(config: &Map<String, Value>) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let set = config.iter().filter(|(_, value)| !value.is_null());
     set.map(|(name, value)| format!("{name} {}", plain(value))).collect::<Vec<_>>().join(", ")
@@ -104,6 +106,24 @@ fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
     ];
     row.extend(device.then(|| phase.device_ms.map(ms).unwrap_or_else(|| "—".to_owned())));
     row
+}
+
+/// How many scopes are listed, the slowest first; all are in the JSON.
+const SCOPES: usize = 6;
+
+fn scopes(summary: &Summary) -> String {
+    if summary.scopes.is_empty() {
+        return String::new();
+    }
+    let mut scopes: Vec<&PhaseSummary> = summary.scopes.iter().collect();
+    scopes.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
+    let mut table = table(&["slowest scopes", "share", "per step", "total", "calls"]);
+    for scope in scopes.iter().take(SCOPES) {
+        let mut row = phase_row(scope, false);
+        row[0] = format!("{} ({})", scope.name, scope.phase.unwrap_or_default());
+        table.add_row(row);
+    }
+    put(&table)
 }
 
 /// The moments that have a column: the peaks of phases are in the JSON.
@@ -163,7 +183,17 @@ fn peak(summary: &Summary) -> String {
     if rest > 0 {
         table.add_row(vec!["the rest".to_owned(), bytes(rest)]);
     }
-    format!("Peak: {} ({} bytes), in {phase}\n{}", bytes(total), count(total), put(&table))
+    let phases = phase_peaks(summary);
+    format!("Peak: {} ({} bytes), in {phase}\n{}\n{phases}", bytes(total), count(total), put(&table))
+}
+
+/// The highest total while each phase ran.
+fn phase_peaks(summary: &Summary) -> String {
+    let peak = |phase: &Phase| {
+        let moment = summary.ledger.get(Moment::peak_of(*phase)?.as_str())?;
+        Some(format!("{phase} {}", bytes(moment.0.bytes.total())))
+    };
+    format!(" by phase: {}", Phase::ALL.iter().filter_map(peak).collect::<Vec<_>>().join(", "))
 }
 
 fn instruments(summary: &Summary) -> String {

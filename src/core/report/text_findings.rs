@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, LedgerLine};
 use super::tables::{put, table};
+use super::text::settings;
 use super::units::{bytes, ms, number, pct};
 use crate::rules::ExperimentRecord;
 
@@ -10,6 +11,7 @@ pub fn render_findings(findings: &Findings) -> String {
     let mut lines = vec!["Findings (the rules' thresholds are teaching heuristics)".to_owned()];
     lines.extend(step(findings));
     lines.extend(hotspots(findings));
+    lines.extend(memory(findings));
     lines.extend(next(findings));
     let silent = findings.abstained.iter();
     lines.extend(silent.map(|abstention| format!("  {} says nothing: {}", abstention.rule, abstention.why)));
@@ -32,6 +34,15 @@ fn hotspots(findings: &Findings) -> Option<String> {
     let spots = findings.hotspots.iter();
     let spots: Vec<_> = spots.map(|spot| format!("{} {}", spot.event.name, pct(spot.share_pct))).collect();
     (!spots.is_empty()).then(|| format!("  hotspots: {}", spots.join(", ")))
+}
+
+fn memory(findings: &Findings) -> Option<String> {
+    let theory = findings.theory.as_ref()?;
+    let share = pct(theory.dominant_share_pct);
+    Some(format!(
+        "  memory in theory: {} dominates with {share} → {}",
+        theory.dominant, theory.recommended_check
+    ))
 }
 
 fn next(findings: &Findings) -> Option<String> {
@@ -71,6 +82,8 @@ pub fn render_experiment(record: &ExperimentRecord) -> String {
     let value =
         |value: &Option<serde_json::Value>| value.as_ref().map_or("(absent)".to_owned(), |v| v.to_string());
     let variable = &record.variable;
+    let mut fixed = record.baseline.clone();
+    fixed.shift_remove(&variable.field);
     let mut table = table(&["result", "baseline", "changed", "change", ""]);
     for result in &record.results {
         table.add_row(vec![
@@ -82,7 +95,8 @@ pub fn render_experiment(record: &ExperimentRecord) -> String {
         ]);
     }
     format!(
-        "{}: {} → {}\n{}\nEvidence: {}; {}\n",
+        "Fixed: {}\n\n{}: {} → {}\n{}\n\nEvidence: {}; {}\n",
+        settings(&fixed),
         variable.field,
         value(&variable.baseline),
         value(&variable.changed),
