@@ -15,7 +15,7 @@ run: build
 	@target/release/stepledger run $(ARGS)
 
 build: setup
-	@cargo build --release --quiet
+	@cargo build --release
 
 test: setup
 	cargo fmt --check
@@ -51,6 +51,6 @@ $(READY): $(REQUIREMENTS) | prerequisites
 		ln -sfn "$$site/torch" $(VENV)/libtorch; \
 		ln -sfn "$$site/clang/native" $(VENV)/libclang; \
 		mkdir -p $(VENV)/include; \
-		ln -sfn "$$($${CC:-cc} -print-file-name=include)/stddef.h" $(VENV)/include/stddef.h; \
+		ln -sfn "$$(cc -print-file-name=include)/stddef.h" $(VENV)/include/stddef.h; \
 	fi
 	@cp $(REQUIREMENTS) $(READY)

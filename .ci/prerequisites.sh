@@ -8,8 +8,14 @@ need() {
     missing=1
 }
 
-command -v cargo >/dev/null 2>&1 ||
-    need "Rust 1.88 or newer (cargo)" "https://rustup.rs"
+rust=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+minor=${rust#1.}
+minor=${minor%%.*}
+if [ -z "$rust" ]; then
+    need "Rust 1.90 or newer (cargo)" "https://rustup.rs"
+elif [ "${rust%%.*}" = 1 ] && [ "$minor" -lt 90 ]; then
+    need "Rust 1.90 or newer (cargo is $rust)" "rustup update"
+fi
 
 python=${PYTHON:-python3}
 if ! command -v "$python" >/dev/null 2>&1; then
@@ -26,5 +32,8 @@ if ! command -v "$cxx" >/dev/null 2>&1; then
 elif ! echo 'int main() { if constexpr (true) return 0; }' | "$cxx" -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; then
     need "a compiler that knows C++17 ($cxx does not)" "apt install g++   (version 9 or newer)"
 fi
+
+command -v cc >/dev/null 2>&1 ||
+    need "a C compiler and linker (cc)" "apt install gcc"
 
 exit $missing

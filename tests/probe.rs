@@ -196,3 +196,33 @@ fn nested_scopes_add_up_to_their_phase_at_most() {
     assert!(inner.total_ns <= outer.total_ns && outer.total_ns <= forward.total_ns);
     assert_eq!(forward.total_ns + other.total_ns, kept.steps[0].step.wall_ns);
 }
+
+/// More events in one step than the buffer holds: all are counted, those that do not fit as dropped, the
+/// categories still add up to the allocator's total, and the next step is as good as any.
+#[test]
+fn a_full_buffer_counts_what_it_drops_and_goes_on() {
+    const TENSORS: i64 = 1_100_000;
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("full"), sink.clone()).unwrap();
+    for tensors in [50, TENSORS, 50] {
+        let mut step = probe.step();
+        step.forward(|| (0..tensors).for_each(|_| drop(Tensor::empty([1], FLOATS))));
+        step.finish(None, None).unwrap();
+    }
+    let run = probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let counts: Vec<_> = kept.steps.iter().map(|step| (step.step.events, step.step.dropped_events)).collect();
+    // 2,088,960 places, of which the last 4,096 are for markers and two markers came before.
+    let fit = 2_088_960 - 4_096 - 2;
+    assert_eq!(counts, [(100, 0), (fit, 2 * TENSORS - fit), (100, 0)]);
+    assert!(
+        run.missing.iter().any(|missing| missing.contains("did not fit the buffer")),
+        "{:?}",
+        run.missing
+    );
+    for moment in kept.steps.iter().flat_map(|step| &step.moments) {
+        assert_eq!(moment.bytes.total(), moment.allocator_bytes);
+    }
+    assert_eq!(kept.steps[2].step.difference_bytes, Some(0));
+}

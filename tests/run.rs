@@ -262,7 +262,10 @@ fn bad_input_is_named_and_nothing_is_written() {
         ("--lr nan", "--lr NaN"),
         ("--betas 0.9", "--betas"),
         ("--betas 0.9,1.5", "--betas 1.5"),
-        ("--init /no/such.safetensors", "--init /no/such.safetensors"),
+        ("--init /no/such.safetensors", "--init /no/such.safetensors: No such file"),
+        ("--init /etc/hostname", "not a safetensors file"),
+        ("--save /no/such/dir/w.safetensors", "--save /no/such/dir/w.safetensors: No such file"),
+        ("--layers 16777216", "--layers 16777216: allowed: 1 to 4096"),
         ("--device tpu", "--device tpu: allowed: cpu, cuda"),
         ("--out /dev/null/x", "/dev/null/x"),
     ];
@@ -286,7 +289,7 @@ fn weights_that_do_not_fit_are_named() {
     for (flags, expected) in [
         ("--layers 3", "missing: transformer.h.2.attn.c_attn.bias"),
         ("--layers 1", "not of this model: transformer.h.1.attn.c_attn.bias"),
-        ("--seq 8", "transformer.wpe.weight is [16, 32] and must be [8, 32]"),
+        ("--seq 8", "transformer.wpe.weight is Float [16, 32] and must be Float [8, 32]"),
     ] {
         let output = runs.command(&format!("{SMALL} {flags} --init {}", file.display())).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -35,7 +35,7 @@ fn told(error: TrainError, args: &RunArgs) -> anyhow::Error {
     match error.is_input() {
         true => Exit::input(error),
         false => anyhow::anyhow!(
-            "{error}; what was recorded before can be read with `stepledger show --out {}`",
+            "{error}; what was recorded before, if anything, can be read with `stepledger show --out {}`",
             args.account.out.display()
         ),
     }
@@ -43,7 +43,7 @@ fn told(error: TrainError, args: &RunArgs) -> anyhow::Error {
 
 fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {
     let dir = args.account.out.join(&run.run_id);
-    let account = read(&Dataset::open(&dir)?)?;
+    let account = read(&Dataset::open(&dir)?, None)?;
     let asked = Asked { capacity_mb: None, lang: Lang::En };
     print(&summarize(&account, None)?, &asked, args.account.json)?;
     if !args.account.quiet {

@@ -11,7 +11,7 @@ use super::error::ProbeError;
 use super::hook::{self, Hook};
 use super::machine::machine;
 use super::options::Options;
-use super::spans::{Spans, set_current};
+use super::spans::{Spans, set_current, unset_current};
 use super::step::Step;
 use super::timing::{Clock, CudaClock};
 use super::watched::Watched;
@@ -46,6 +46,8 @@ pub struct Probe {
     unflushed: usize,
     /// What flushing took after the last step; it is charged to the next one.
     carried_observer_ns: i64,
+    /// The largest difference between the allocator's total and the categories so far.
+    difference_bytes: i64,
     opened: bool,
     ended: bool,
 }
@@ -60,15 +62,16 @@ impl Probe {
         };
         let hook_ns_per_event = hook.as_deref().map(Hook::measure_event_cost);
         let epoch_ns = hook::now_ns();
+        let memory = hook.clone().map(|hook| {
+            let (held_bytes, first_id) = hook.begin_account();
+            Memory { hook, ledger: Ledger::new(epoch_ns, held_bytes, first_id), events: Vec::new() }
+        });
         let probe = Probe {
             run: opening_row(&options, hook_ns_per_event),
             warmup: options.warmup,
             flush_every: options.flush_every,
             epoch_ns,
-            memory: hook.clone().map(|hook| {
-                let ledger = Ledger::new(epoch_ns, hook.total_bytes(), hook.next_block());
-                Memory { hook, ledger, events: Vec::new() }
-            }),
+            memory,
             spans: Rc::new(RefCell::new(Spans::new(hook, device))),
             watched: Watched::default(),
             identities: Vec::new(),
@@ -76,10 +79,11 @@ impl Probe {
             next_step: 0,
             unflushed: 0,
             carried_observer_ns: 0,
+            difference_bytes: 0,
             opened: false,
             ended: false,
         };
-        set_current(Some(probe.spans.clone()));
+        set_current(probe.spans.clone());
         Ok(probe)
     }
 
@@ -190,7 +194,7 @@ impl Probe {
         let account = memory.ledger.file(&memory.events, &identities, &|scope| spans.names.path(scope));
         self.run.dropped_events = memory.hook.dropped() as i64;
         self.run.events += account.events;
-        note_difference(&mut self.run, account.difference_bytes);
+        self.difference_bytes = self.difference_bytes.max(account.difference_bytes);
         account
     }
 
@@ -202,7 +206,7 @@ impl Probe {
 
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
         self.ended = true;
-        set_current(None);
+        unset_current(&self.spans);
         // A run that failed before it began leaves nothing behind.
         if status == RunStatus::Complete {
             self.open()?;
@@ -223,6 +227,12 @@ impl Probe {
             self.run
                 .missing
                 .push(format!("allocations: {lost} events did not fit the buffer and were dropped"));
+        }
+        if self.difference_bytes > 0 {
+            let most = self.difference_bytes;
+            self.run
+                .missing
+                .push(format!("allocations: up to {most} bytes of the allocator's total are unattributed"));
         }
         let open = self.open_lifetimes();
         self.sink.end(&self.run, &open).map_err(ProbeError::Sink)
@@ -329,14 +339,4 @@ const COMPUTE: [Phase; 3] = [Phase::Forward, Phase::Backward, Phase::Optimizer];
 fn total_ns(phases: &[PhaseRow], of: &[Phase]) -> i64 {
     let rows = phases.iter().filter(|row| row.kind == SpanKind::Phase && of.contains(&row.phase));
     rows.map(|row| row.total_ns).sum()
-}
-
-fn note_difference(run: &mut RunRow, difference_bytes: i64) {
-    if difference_bytes != 0 {
-        let note =
-            format!("allocations: up to {difference_bytes} bytes of the allocator's total are unattributed");
-        if !run.missing.contains(&note) {
-            run.missing.push(note);
-        }
-    }
 }

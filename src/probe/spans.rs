@@ -203,8 +203,18 @@ thread_local! {
 }
 
 /// Makes `spans` the ones that [`scope`] on this thread adds to.
-pub fn set_current(spans: Option<Rc<RefCell<Spans>>>) {
-    CURRENT.with(|current| *current.borrow_mut() = spans);
+pub fn set_current(spans: Rc<RefCell<Spans>>) {
+    CURRENT.with(|current| *current.borrow_mut() = Some(spans));
+}
+
+/// Makes [`scope`] do nothing on this thread, if it was `spans` that it added to.
+pub fn unset_current(spans: &Rc<RefCell<Spans>>) {
+    CURRENT.with(|current| {
+        let ours = current.borrow().as_ref().is_some_and(|set| Rc::ptr_eq(set, spans));
+        if ours {
+            *current.borrow_mut() = None;
+        }
+    });
 }
 
 /// A named part of the work, nested as the calls are; it ends when the guard is dropped.

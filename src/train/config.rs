@@ -127,6 +127,7 @@ impl Config {
         for (flag, value) in self.sizes() {
             check_range(flag, value, 1, MAX_SIZE)?;
         }
+        check_range("--layers", self.layers, 1, MAX_LAYERS)?;
         check_range("--warmup", self.warmup, 0, MAX_SIZE)?;
         check_range("--threads", i64::from(self.threads), 1, 1024)?;
         if self.model == ModelKind::Gpt && self.width % self.heads != 0 {
@@ -141,9 +142,8 @@ impl Config {
         self.check_memory(memory_bytes)
     }
 
-    fn sizes(&self) -> [(&'static str, i64); 6] {
+    fn sizes(&self) -> [(&'static str, i64); 5] {
         [
-            ("--layers", self.layers),
             ("--width", self.width),
             ("--heads", self.heads),
             ("--seq", self.seq),
@@ -165,6 +165,9 @@ impl Config {
 
 /// Larger sizes are slips of the finger, and their products would not fit 64 bits.
 const MAX_SIZE: i64 = 1 << 24;
+
+/// Each layer is a dozen tensors, whose bookkeeping outweighs what a tiny layer holds.
+const MAX_LAYERS: i64 = 4096;
 
 fn check_range(flag: &'static str, value: i64, low: i64, high: i64) -> Result<(), TrainError> {
     match (low..=high).contains(&value) {

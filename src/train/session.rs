@@ -6,7 +6,7 @@ use tch::nn::VarStore;
 use tch::{Device, Tensor};
 
 use super::adamw::AdamW;
-use super::config::Config;
+use super::config::{Config, Files};
 use super::data::{Loader, read_text};
 use super::error::TrainError;
 use super::model::{Model, build};
@@ -28,6 +28,10 @@ pub fn train(
     stop: &AtomicBool,
 ) -> Result<RunRow, TrainError> {
     let text = read_text(config.data.as_deref(), config.seq)?;
+    let Files { save_init, save, save_batches, .. } = &config.files;
+    for (flag, path) in [("--save-init", save_init), ("--save", save), ("--save-batches", save_batches)] {
+        path.as_deref().map_or(Ok(()), |path| weights::check_writable(path, flag))?;
+    }
     tch::set_num_threads(config.threads);
     tch::manual_seed(config.seed);
     // The probe comes first, so that the model's own memory is seen.
@@ -37,9 +41,8 @@ pub fn train(
     // The trainer lives on: what it holds is alive when the account closes.
     match outcome {
         Ok((true, _trainer)) => Ok(probe.finish()?),
-        Ok((false, _trainer)) => {
-            Ok(probe.finish_as(RunStatus::Interrupted, Some("stopped by Ctrl-C".to_owned()))?)
-        }
+        Ok((false, _trainer)) => Ok(probe
+            .finish_as(RunStatus::Interrupted, Some("stopped by a signal (Ctrl-C or SIGTERM)".to_owned()))?),
         Err(error) => Err(end_badly(probe, error)),
     }
 }

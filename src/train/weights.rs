@@ -1,6 +1,7 @@
 //! Weights and batches as safetensors files.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use tch::nn::VarStore;
@@ -16,7 +17,10 @@ const NAMED: usize = 8;
 /// variables may be there, if they are the same tensor. Nothing is changed unless all of it fits.
 pub fn load(path: &Path, store: &VarStore, model: &dyn Model) -> Result<(), TrainError> {
     let bad = |reason: String| TrainError::Weights { flag: "--init", path: path.to_owned(), reason };
-    let read = Tensor::read_safetensors(path).map_err(|error| bad(first_part(&error.to_string())))?;
+    fs::File::open(path).map_err(|error| bad(error.to_string()))?;
+    let read = Tensor::read_safetensors(path).map_err(|error| {
+        bad(format!("not a safetensors file that can be read: {}", first_part(&error.to_string())))
+    })?;
     let mut found: BTreeMap<String, Tensor> = read.into_iter().collect();
     untie(&mut found, model).map_err(bad)?;
     let variables: BTreeMap<String, Tensor> = store.variables().into_iter().collect();
@@ -46,11 +50,11 @@ fn compare(found: &BTreeMap<String, Tensor>, variables: &BTreeMap<String, Tensor
     let extra: Vec<_> = found.keys().filter(|name| !variables.contains_key(*name)).cloned().collect();
     let wrong: Vec<_> = variables
         .iter()
-        .filter_map(|(name, variable)| Some((name, variable.size(), found.get(name)?.size())))
-        .filter(|(_, wanted, got)| wanted != got)
-        .map(|(name, wanted, got)| format!("{name} is {got:?} and must be {wanted:?}"))
+        .filter_map(|(name, variable)| Some((name, variable, found.get(name)?)))
+        .filter(|(_, wanted, got)| wanted.size() != got.size() || wanted.kind() != got.kind())
+        .map(|(name, wanted, got)| format!("{name} is {} and must be {}", looks(got), looks(wanted)))
         .collect();
-    let parts = [("missing", missing), ("not of this model", extra), ("wrong shape", wrong)];
+    let parts = [("missing", missing), ("not of this model", extra), ("wrong shape or type", wrong)];
     let problems: Vec<_> = parts
         .iter()
         .filter(|(_, names)| !names.is_empty())
@@ -59,12 +63,29 @@ fn compare(found: &BTreeMap<String, Tensor>, variables: &BTreeMap<String, Tensor
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 
+fn looks(tensor: &Tensor) -> String {
+    format!("{:?} {:?}", tensor.kind(), tensor.size())
+}
+
 fn listed(what: &str, names: &[String]) -> String {
     let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {
         0 => format!("{what}: {shown}"),
         more => format!("{what}: {shown} and {more} more"),
     }
+}
+
+/// Checks that a file can be written where weights or batches are to go at the end, so that a run does not
+/// lose them after all its steps. Leaves an existing file as it is.
+pub fn check_writable(path: &Path, flag: &'static str) -> Result<(), TrainError> {
+    let existed = path.exists();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| TrainError::Weights { flag, path: path.to_owned(), reason: error.to_string() })?;
+    if !existed {
+        // If it cannot be removed it is an empty file, soon to be filled.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Writes every variable, and the aliases of tied ones, so that nanoGPT's own strict loading takes it.

@@ -4,8 +4,8 @@
 //!
 //!     STEPLEDGER_FREEZE=1 cargo test --no-default-features --test store frozen
 //!
-//! which makes `v<SCHEMA_VERSION>` where there is none yet. Never write one anew: it stands for the
-//! files that people have.
+//! which makes `v<SCHEMA_VERSION>` where there is none yet. Never write one anew once its version has been
+//! released (version 1: with 0.1.0): it stands for the files that people have.
 
 use std::path::{Path, PathBuf};
 

@@ -43,7 +43,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
 
 fn open(out: &Path, run: &str) -> anyhow::Result<(Dataset, Summary)> {
     let dataset = resolve(out, Some(run)).and_then(|dir| Dataset::open(&dir)).map_err(Exit::input)?;
-    let summary = summarize(&read(&dataset)?, None).map_err(Exit::input)?;
+    let summary = summarize(&read(&dataset, None)?, None).map_err(Exit::input)?;
     if summary.step.n == 0 {
         return Err(Exit::input(format!("run {} has no measured step to compare", summary.run_id)));
     }

@@ -7,7 +7,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
-use crate::report::{Account, Asked, Findings, Summary, find, render, render_findings, summarize};
+use crate::report::{
+    Account, Asked, Findings, Summary, find, peak_instant, render, render_findings, summarize,
+};
 use crate::rules::Lang;
 use crate::store::{Dataset, StoreError, resolve};
 
@@ -45,7 +47,7 @@ pub struct ShowArgs {
 
 pub fn show(args: &ShowArgs) -> Outcome {
     let dir = resolve(&args.out, args.run.as_deref()).map_err(Exit::input)?;
-    let account = read(&Dataset::open(&dir).map_err(Exit::input)?)?;
+    let account = read(&Dataset::open(&dir).map_err(Exit::input)?, args.step)?;
     let summary = summarize(&account, args.step).map_err(Exit::input)?;
     print(&summary, &asked(args)?, args.json)?;
     Ok(DONE)
@@ -60,16 +62,13 @@ fn asked(args: &ShowArgs) -> anyhow::Result<Asked> {
     }
 }
 
-/// Reads all tables of one run.
-pub fn read(dataset: &Dataset) -> Result<Account, StoreError> {
-    Ok(Account {
-        run: dataset.run().clone(),
-        steps: dataset.steps()?,
-        phases: dataset.phases()?,
-        ledger: dataset.ledger()?,
-        allocations: dataset.allocations()?,
-        experiments: dataset.experiments()?,
-    })
+/// Reads what the account of one run, or of its step `only`, is made of.
+pub fn read(dataset: &Dataset, only: Option<i64>) -> Result<Account, StoreError> {
+    let (steps, ledger) = (dataset.steps()?, dataset.ledger()?);
+    let peak = peak_instant(&steps, &ledger, only);
+    let alive_at_peak = peak.map(|at_ns| dataset.alive_at(at_ns)).transpose()?.unwrap_or_default();
+    let (phases, experiments) = (dataset.phases()?, dataset.experiments()?);
+    Ok(Account { run: dataset.run().clone(), steps, phases, ledger, alive_at_peak, experiments })
 }
 
 /// A summary with its findings, as one object.

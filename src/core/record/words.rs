@@ -108,8 +108,6 @@ words! {
         OtherTemporary = "other_temporary",
         /// Made outside the phases and kept: data held in memory, running sums, constants of the program.
         Held = "held",
-        /// An activation made again inside backward by a checkpointed segment.
-        Recomputed = "recomputed",
     }
 }
 

@@ -35,11 +35,10 @@ pub struct PeakPart {
     pub blocks: i64,
 }
 
-/// What was alive at an instant, by category and detail, the largest part first.
-pub fn alive_at(allocations: &[AllocationRow], at_ns: i64) -> Vec<PeakPart> {
+/// Allocations by category and detail, the largest part first.
+pub fn by_detail(allocations: &[AllocationRow]) -> Vec<PeakPart> {
     let mut parts: BTreeMap<(Category, Option<Detail>), (i64, i64)> = BTreeMap::new();
-    let alive = |row: &&AllocationRow| row.at_ns <= at_ns && row.freed_ns.is_none_or(|freed| freed > at_ns);
-    for row in allocations.iter().filter(alive) {
+    for row in allocations {
         let (bytes, blocks) = parts.entry((row.category, row.detail)).or_default();
         *bytes += row.bytes;
         *blocks += 1;

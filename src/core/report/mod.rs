@@ -15,6 +15,6 @@ pub use experiment::experiment;
 pub use findings::{Abstention, Asked, Findings, HEAVY_COMMUNICATION_PCT, LedgerLine, StepFinding, find};
 pub use ledger::{MomentSummary, PeakPart};
 pub use phases::PhaseSummary;
-pub use summary::{Account, NoSuchStep, StepSummary, Summary, summarize};
+pub use summary::{Account, NoSuchStep, StepSummary, Summary, peak_instant, summarize};
 pub use text::render;
 pub use text_findings::{render_experiment, render_findings};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::ledger::{MomentSummary, PeakPart, alive_at};
+use super::ledger::{MomentSummary, PeakPart, by_detail};
 use super::phases::{PhaseSummary, sum};
 use crate::record::{
     AllocationRow, ExperimentRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow,
@@ -19,7 +19,8 @@ pub struct Account {
     pub steps: Vec<StepRow>,
     pub phases: Vec<PhaseRow>,
     pub ledger: Vec<LedgerMoment>,
-    pub allocations: Vec<AllocationRow>,
+    /// Those alive at the peak ([`peak_instant`]) of the step whose ledger is shown.
+    pub alive_at_peak: Vec<AllocationRow>,
     pub experiments: Vec<ExperimentRow>,
 }
 
@@ -113,7 +114,6 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         only.or(steps.last().map(|step| step.step)).or(account.steps.last().map(|step| step.step));
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
-    let peak = moments.iter().find(|moment| moment.moment == Moment::Peak);
     let run = &account.run;
     Ok(Summary {
         run_id: run.run_id.clone(),
@@ -134,12 +134,25 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         ledger_step: ledger_step.filter(|_| !moments.is_empty()),
         ledger: moments.iter().map(|moment| (moment.moment.as_str(), MomentSummary(**moment))).collect(),
         peak_phase: peak_phase(account, ledger_step),
-        peak_parts: peak.map(|peak| alive_at(&account.allocations, peak.at_ns)).unwrap_or_default(),
+        peak_parts: by_detail(&account.alive_at_peak),
         losses: account.steps.iter().map(|step| step.loss).collect(),
         instruments: instruments(run, &steps),
         experiments: account.experiments.clone(),
         missing: run.missing.clone(),
     })
+}
+
+/// The step whose ledger is shown: `only`, or the last measured one, or the last at all.
+fn ledger_step(steps: &[StepRow], only: Option<i64>) -> Option<i64> {
+    let last = |steps: &mut dyn DoubleEndedIterator<Item = &StepRow>| steps.next_back().map(|step| step.step);
+    only.or_else(|| last(&mut steps.iter().filter(|step| !step.warmup))).or_else(|| last(&mut steps.iter()))
+}
+
+/// The instant of the peak of the step whose ledger [`summarize`] would show.
+pub fn peak_instant(steps: &[StepRow], ledger: &[LedgerMoment], only: Option<i64>) -> Option<i64> {
+    let step = ledger_step(steps, only)?;
+    let peak = ledger.iter().find(|moment| moment.step == step && moment.moment == Moment::Peak)?;
+    Some(peak.at_ns)
 }
 
 fn chosen_steps(account: &Account, only: Option<i64>) -> Result<Vec<&StepRow>, NoSuchStep> {

@@ -73,12 +73,31 @@ impl Dataset {
         self.lifetimes(Some(step))
     }
 
+    /// The lifetimes that `at_ns` falls into, in order of birth. Holds one part at a time, so that a long run
+    /// takes no more memory than a short one.
+    pub fn alive_at(&self, at_ns: i64) -> Result<Vec<AllocationRow>, StoreError> {
+        self.lifetimes_where(None, |row| {
+            row.at_ns <= at_ns && row.freed_ns.is_none_or(|freed_ns| freed_ns > at_ns)
+        })
+    }
+
     fn lifetimes(&self, step: Option<i64>) -> Result<Vec<AllocationRow>, StoreError> {
-        let mut lifetimes = self.rows(step)?;
-        if self.files.iter().any(|file| file == OPEN_ALLOCATIONS_FILE) {
-            lifetimes.append(&mut decode::rows(&self.dir.join(OPEN_ALLOCATIONS_FILE), step)?);
+        self.lifetimes_where(step, |_| true)
+    }
+
+    fn lifetimes_where(
+        &self,
+        step: Option<i64>,
+        wanted: impl Fn(&AllocationRow) -> bool,
+    ) -> Result<Vec<AllocationRow>, StoreError> {
+        let open = self.files.iter().map(String::as_str).filter(|&file| file == OPEN_ALLOCATIONS_FILE);
+        let parts = self.parts::<AllocationRow>().into_iter().map(|(_, file)| file);
+        let mut lifetimes = Vec::new();
+        for file in parts.chain(open) {
+            let rows: Vec<AllocationRow> = decode::rows(&self.dir.join(file), step)?;
+            lifetimes.extend(rows.into_iter().filter(&wanted));
         }
-        lifetimes.sort_by_key(|lifetime: &AllocationRow| lifetime.id);
+        lifetimes.sort_by_key(|lifetime| lifetime.id);
         Ok(lifetimes)
     }
 

@@ -16,8 +16,7 @@ unsafe extern "C" {
     pub fn sl_set_scope(scope: u32);
     pub fn sl_set_thread_origin(origin: u8);
     pub fn sl_number_this_thread();
-    pub fn sl_total_bytes() -> i64;
-    pub fn sl_next_block() -> u64;
+    pub fn sl_begin_account(total_bytes: *mut i64, next_block: *mut u64);
     pub fn sl_dropped() -> u64;
     pub fn sl_pending() -> usize;
     pub fn sl_drain(out: *mut Event, room: usize) -> usize;

@@ -1,6 +1,8 @@
 // The wall between C++ exceptions and Rust.
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <exception>
 #include <string>
 
@@ -15,6 +17,8 @@ int guarded(Work work) {
   try {
     work();
     return 0;
+  } catch (const c10::Error& error) {
+    last_error = error.what_without_backtrace();
   } catch (const std::exception& error) {
     last_error = error.what();
   } catch (...) {

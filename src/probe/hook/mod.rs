@@ -2,8 +2,8 @@
 //! of [`Event`]s.
 //!
 //! The C++ side (`shim.cpp`) wraps the allocator and writes; this side starts it, marks the step's
-//! boundaries in the same stream, and reads. At most 2,097,152 unread events of 48 bytes are kept;
-//! what does not fit is counted, not lost in silence.
+//! boundaries in the same stream, and reads. At most 2,088,960 unread events of 48 bytes are kept (the last
+//! 4,096 places are for markers); what does not fit is counted, not lost in silence.
 
 mod ffi;
 
@@ -48,7 +48,6 @@ impl Hook {
         if failed {
             return Err(last_error());
         }
-        hook.discard();
         Ok(hook)
     }
 
@@ -82,16 +81,13 @@ impl Hook {
         unsafe { ffi::sl_dropped() - self.dropped_before }
     }
 
-    /// Bytes alive in blocks that a hook of this process has seen made.
-    pub fn total_bytes(&self) -> i64 {
-        // SAFETY: loads one atomic number.
-        unsafe { ffi::sl_total_bytes() }
-    }
-
-    /// The number that the next block will have.
-    pub fn next_block(&self) -> u64 {
-        // SAFETY: loads one atomic number.
-        unsafe { ffi::sl_next_block() }
+    /// Forgets the events so far. Returns what an account that begins here begins with: the bytes alive in
+    /// blocks that a hook of this process has seen made, and the number that the next block will have.
+    pub fn begin_account(&self) -> (i64, u64) {
+        let (mut total_bytes, mut next_block) = (0, 0);
+        // SAFETY: writes two numbers to places of ours; `Hook` is the only reader.
+        unsafe { ffi::sl_begin_account(&mut total_bytes, &mut next_block) };
+        (total_bytes, next_block)
     }
 
     /// Nanoseconds that writing and reading back one event takes, on this machine, now: the median of
@@ -112,10 +108,6 @@ impl Hook {
         let mut costs: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
         costs.sort_by(f64::total_cmp);
         costs[ROUNDS / 2]
-    }
-
-    fn discard(&self) {
-        self.drain(&mut Vec::new());
     }
 }
 

@@ -48,8 +48,9 @@ int64_t now_ns() {
 // ---- The stream: a bounded ring of chunks, written by any thread, read by one -----------------------
 //
 // One atomic word holds the number of the next event (upper 22 bits) and the allocator's total (lower 42
-// bits, 4 TiB). A single fetch_add therefore claims a slot and moves the total: each event carries a
-// total that is exact in the order of the stream, without a lock.
+// bits, 4 TiB). One exchange therefore claims a slot and moves the total: each event carries a total that
+// is exact in the order of the stream, without a lock. When there is no room the total moves alone, so a
+// number that was given out is always an event to come.
 
 constexpr int kTotalBits = 42;
 constexpr uint64_t kTotalMask = (uint64_t(1) << kTotalBits) - 1;
@@ -58,14 +59,21 @@ constexpr uint32_t kNumberMask = (uint32_t(1) << (64 - kTotalBits)) - 1;
 constexpr uint32_t kChunkBits = 13;
 constexpr uint32_t kChunkEvents = 1u << kChunkBits;
 constexpr uint32_t kChunks = 256;
-constexpr uint32_t kCapacity = kChunkEvents * kChunks;
-static_assert(kCapacity <= (kNumberMask + 1) / 2, "a number must tell a full ring from an empty one");
+constexpr uint32_t kPlaces = kChunkEvents * kChunks;
+static_assert(kPlaces <= (kNumberMask + 1) / 2, "a number must tell a full ring from an empty one");
+// One chunk stays out of use: the reader gives back a chunk it has read to the end, and no event may have
+// come round into that one.
+constexpr uint32_t kCapacity = kPlaces - kChunkEvents;
+// The last places are for markers: a step whose allocations did not fit is still known as a step.
+constexpr uint32_t kForMarkers = 4096;
 
 struct Slot {
   Event event;
   // The event's number + 1 once the event is whole; 0 before, as calloc leaves it.
   std::atomic<uint32_t> ready;
 };
+
+static_assert(sizeof(Slot) == 48, "probe::BYTES_PER_EVENT says so");
 
 struct Chunk {
   Slot slots[kChunkEvents];
@@ -93,7 +101,7 @@ uint16_t this_thread() {
 // The chunk that event `number` belongs in, made on first use: straight from malloc, so that the observer
 // stays out of its own account.
 Chunk* chunk_for(uint32_t number) {
-  std::atomic<Chunk*>& place = chunks[(number & (kCapacity - 1)) >> kChunkBits];
+  std::atomic<Chunk*>& place = chunks[(number & (kPlaces - 1)) >> kChunkBits];
   Chunk* chunk = place.load(std::memory_order_acquire);
   if (chunk) return chunk;
   Chunk* fresh = static_cast<Chunk*>(std::calloc(1, sizeof(Chunk)));
@@ -103,19 +111,32 @@ Chunk* chunk_for(uint32_t number) {
   return chunk;
 }
 
-// Moves the total by `delta` and, while recording, writes the event.
+// Moves the total by `delta` and claims the next event's number. Returns whether there was room for one;
+// `before` is the word as it was.
+bool claim(uint8_t kind, int64_t delta, uint64_t& before) {
+  const uint32_t room = kind == kAlloc || kind == kFree ? kCapacity - kForMarkers : kCapacity;
+  before = word.load(std::memory_order_relaxed);
+  for (;;) {
+    const uint32_t unread = (uint32_t(before >> kTotalBits) - tail.load(std::memory_order_acquire)) & kNumberMask;
+    const bool fits = unread < room;
+    const uint64_t after = before + (fits ? kOneEvent : 0) + uint64_t(delta);
+    if (word.compare_exchange_weak(before, after, std::memory_order_acq_rel, std::memory_order_relaxed)) return fits;
+  }
+}
+
+// Moves the total by `delta` and, while recording, writes the event. Returns its instant.
 int64_t push(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta) {
   if (!recording.load(std::memory_order_relaxed)) {
     word.fetch_add(uint64_t(delta), std::memory_order_relaxed);
     return 0;
   }
   const int64_t at_ns = now_ns();
-  const uint64_t before = word.fetch_add(kOneEvent + uint64_t(delta), std::memory_order_acq_rel);
-  const uint32_t number = uint32_t(before >> kTotalBits);
-  if (((number - tail.load(std::memory_order_acquire)) & kNumberMask) >= kCapacity) {
+  uint64_t before;
+  if (!claim(kind, delta, before)) {
     dropped.fetch_add(1, std::memory_order_relaxed);
     return at_ns;
   }
+  const uint32_t number = uint32_t(before >> kTotalBits);
   Chunk* chunk = chunk_for(number);
   if (chunk == kNoMemory) {
     dropped.fetch_add(1, std::memory_order_relaxed);
@@ -126,6 +147,36 @@ int64_t push(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta) {
                      current_scope.load(std::memory_order_relaxed), this_thread(), kind, thread_origin};
   slot.ready.store(number + 1, std::memory_order_release);
   return at_ns;
+}
+
+// Reads the next `count` events, which must have been claimed, and makes their places free. Copies them to
+// `out` unless that is null. Returns how many there were: those without memory are left out.
+size_t read_events(Event* out, uint32_t count) {
+  const uint32_t first = tail.load(std::memory_order_relaxed);
+  size_t copied = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = (first + i) & kNumberMask;
+    std::atomic<Chunk*>& place = chunks[(number & (kPlaces - 1)) >> kChunkBits];
+    Chunk* chunk;
+    while (!(chunk = place.load(std::memory_order_acquire))) std::this_thread::yield();
+    if (chunk != kNoMemory) {
+      Slot& slot = chunk->slots[number & (kChunkEvents - 1)];
+      while (slot.ready.load(std::memory_order_acquire) != number + 1) std::this_thread::yield();
+      if (out) out[copied] = slot.event;
+      ++copied;
+    }
+    // A chunk read to its end goes back, so that only unread events hold memory.
+    if ((number & (kChunkEvents - 1)) == kChunkEvents - 1) {
+      place.store(nullptr, std::memory_order_release);
+      if (chunk != kNoMemory) std::free(chunk);
+    }
+  }
+  tail.store((first + count) & kNumberMask, std::memory_order_release);
+  return copied;
+}
+
+uint32_t unread_at(uint64_t at) {
+  return (uint32_t(at >> kTotalBits) - tail.load(std::memory_order_relaxed)) & kNumberMask;
 }
 
 // ---- The allocator ----------------------------------------------------------------------------------
@@ -210,48 +261,23 @@ void sl_set_thread_origin(uint8_t origin) { thread_origin = origin; }
 // Makes the calling thread number 0, if no thread has a number yet.
 void sl_number_this_thread() { this_thread(); }
 
-int64_t sl_total_bytes() { return int64_t(word.load(std::memory_order_acquire) & kTotalMask); }
-
-uint64_t sl_next_block() { return next_block.load(std::memory_order_acquire); }
-
 uint64_t sl_dropped() { return dropped.load(std::memory_order_acquire); }
 
-size_t sl_pending() {
-  const uint32_t head = uint32_t(word.load(std::memory_order_acquire) >> kTotalBits);
-  const uint32_t pending = (head - tail.load(std::memory_order_relaxed)) & kNumberMask;
-  return pending < kCapacity ? pending : kCapacity;
+size_t sl_pending() { return unread_at(word.load(std::memory_order_acquire)); }
+
+// Copies at most `room` events, oldest first. One reader at a time.
+size_t sl_drain(Event* out, size_t room) {
+  const uint32_t there = unread_at(word.load(std::memory_order_acquire));
+  return read_events(out, room < there ? uint32_t(room) : there);
 }
 
-// Copies at most `room` events, oldest first, and makes their places free. One reader at a time.
-//
-// The tail moves only at the end, and past all that was dropped: a writer that was late to look at it
-// still finds its number out of range, and drops its event, as was already counted on.
-size_t sl_drain(Event* out, size_t room) {
-  const uint32_t head = uint32_t(word.load(std::memory_order_acquire) >> kTotalBits);
-  const uint32_t first = tail.load(std::memory_order_relaxed);
-  const uint32_t pending = (head - first) & kNumberMask;
-  const uint32_t there = pending < kCapacity ? pending : kCapacity;
-  const uint32_t wanted = room < there ? uint32_t(room) : there;
-  size_t copied = 0;
-  for (uint32_t i = 0; i < wanted; ++i) {
-    const uint32_t number = (first + i) & kNumberMask;
-    std::atomic<Chunk*>& place = chunks[(number & (kCapacity - 1)) >> kChunkBits];
-    Chunk* chunk;
-    while (!(chunk = place.load(std::memory_order_acquire))) std::this_thread::yield();
-    if (chunk != kNoMemory) {
-      Slot& slot = chunk->slots[number & (kChunkEvents - 1)];
-      while (slot.ready.load(std::memory_order_acquire) != number + 1) std::this_thread::yield();
-      out[copied++] = slot.event;
-    }
-    // A chunk read to its end goes back, so that only unread events hold memory.
-    if ((number & (kChunkEvents - 1)) == kChunkEvents - 1) {
-      place.store(nullptr, std::memory_order_release);
-      if (chunk != kNoMemory) std::free(chunk);
-    }
-  }
-  const bool all = wanted == there;
-  tail.store(all ? head : (first + wanted) & kNumberMask, std::memory_order_release);
-  return copied;
+// Forgets what has been written so far, and tells the total and the next block's number at that very place
+// in the stream.
+void sl_begin_account(int64_t* total_bytes, uint64_t* next) {
+  *next = next_block.load(std::memory_order_acquire);
+  const uint64_t now = word.load(std::memory_order_acquire);
+  *total_bytes = int64_t(now & kTotalMask);
+  read_events(nullptr, unread_at(now));
 }
 
 // The blocks behind `count` tensors and behind their gradients; 0 where there is none of ours.
