@@ -5,6 +5,7 @@ mod error;
 mod hook;
 mod machine;
 mod names;
+mod opening;
 mod options;
 mod session;
 mod spans;

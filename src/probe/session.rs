@@ -9,7 +9,7 @@ use tch::{Device, Tensor};
 
 use super::error::ProbeError;
 use super::hook::{self, Hook};
-use super::machine::machine;
+use super::opening::opening_row;
 use super::options::Options;
 use super::spans::{Spans, set_current, unset_current};
 use super::step::Step;
@@ -17,8 +17,7 @@ use super::timing::{Clock, CudaClock};
 use super::watched::Watched;
 use crate::ledger::{Event, Identity, Ledger, StepAccount};
 use crate::record::{
-    AllocationRow, Phase, PhaseRow, RunRow, RunStatus, SCHEMA_VERSION, Sink, SpanKind, StepRecords, StepRow,
-    Trace,
+    AllocationRow, Phase, PhaseRow, RunRow, RunStatus, Sink, SpanKind, StepRecords, StepRow, Trace,
 };
 
 /// The memory half of the instruments; absent when only times are traced.
@@ -267,59 +266,6 @@ fn device_clock(device: Device) -> Result<Option<Box<dyn Clock>>, ProbeError> {
     match device {
         Device::Cuda(ordinal) => Ok(Some(Box::new(CudaClock::new(ordinal as i32)?))),
         _ => Ok(None),
-    }
-}
-
-fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow {
-    let started_at = Utc::now();
-    RunRow {
-        schema_version: SCHEMA_VERSION,
-        run_id: new_run_id(&options.program, started_at),
-        rank: 0,
-        program: options.program.clone(),
-        status: RunStatus::Running,
-        reason: None,
-        started_at,
-        finished_at: None,
-        config: options.config.clone(),
-        device: device_name(options.device),
-        parameters: None,
-        trace: options.trace,
-        machine: machine(),
-        stepledger_version: env!("CARGO_PKG_VERSION").to_owned(),
-        torch_version: Some(hook::torch_version()),
-        events: 0,
-        dropped_events: 0,
-        hook_ns_per_event,
-        missing: missing_from_the_start(options),
-    }
-}
-
-fn missing_from_the_start(options: &Options) -> Vec<String> {
-    let mut missing = Vec::new();
-    if options.trace == Trace::Phases {
-        missing.push("memory: not traced (trace depth `phases`)".to_owned());
-    }
-    match options.device {
-        Device::Cpu => missing.push("device_ns: a CPU has no clock beside the host's".to_owned()),
-        _ => missing.push("device memory: only the CPU allocator is traced".to_owned()),
-    }
-    missing
-}
-
-/// Sorts by time; the tail tells apart runs that start in the same second.
-fn new_run_id(program: &str, started_at: DateTime<Utc>) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let program: String = program.chars().map(plain).collect();
-    let tail =
-        (u64::from(std::process::id()) << 20 ^ u64::from(started_at.timestamp_subsec_nanos())) & 0xf_ffff;
-    format!("{}-{program}-{tail:05x}", started_at.format("%Y%m%d-%H%M%S"))
-}
-
-fn device_name(device: Device) -> String {
-    match device {
-        Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
-        _ => "cpu".to_owned(),
     }
 }
 
