@@ -27,10 +27,17 @@ pub fn launch() -> Outcome {
     let library: &'static libloading::Library = Box::leak(Box::new(library));
     // SAFETY: the engine declares the symbol with this type (src/engine/mod.rs).
     let entry = unsafe { library.get::<Entry>(b"stepledger_engine\0") };
-    let entry = entry.with_context(|| format!("{} was built without the feature `torch`", path.display()))?;
+    let entry = entry.map_err(|_| without_torch(&path))?;
     // SAFETY: takes nothing; a panic inside is caught there.
     let code = unsafe { entry() };
     Ok(u8::try_from(code).unwrap_or(FAILED))
+}
+
+fn without_torch(path: &Path) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{} was built without libtorch and cannot train; build it with the feature `torch`, which is on by default",
+        path.display()
+    )
 }
 
 /// Looks beside the program, where an installation puts it, and where cargo leaves it.
