@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use serde_json::{Map, Value};
 use stepledger_core::cli::{
-    AttentionName, DONE, Exit, INTERRUPTED, ModelName, Outcome, RunArgs, TraceName, print, read,
+    AttentionName, DONE, Exit, INTERRUPTED, ModelName, Outcome, RunArgs, print, read,
 };
 
 use super::progress::Progress;
 use crate::probe::{Options, machine};
-use crate::record::{RunRow, RunStatus, Trace};
+use crate::record::{RunRow, RunStatus};
 use crate::report::{Asked, summarize};
 use crate::rules::Lang;
 use crate::store::{Dataset, RunFolder};
@@ -113,13 +113,9 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
         _ => Map::new(),
     };
     settings.insert("init".into(), serde_json::to_value(&config.files.init)?);
-    let trace = match args.account.trace {
-        TraceName::Phases => Trace::Phases,
-        TraceName::Allocations => Trace::Allocations,
-    };
     Ok(Options::new(config.model.as_str())
         .config(settings)
-        .trace(trace)
+        .trace(args.account.trace)
         .warmup(config.warmup)
         .flush_every(args.account.flush_every as usize)
         .device(config.device))

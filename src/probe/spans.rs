@@ -12,13 +12,12 @@ use crate::ledger::kind;
 use crate::record::{Phase, PhaseRow, SpanKind};
 
 /// One phase or scope, from enter to leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    pub phase: Phase,
+struct Span {
+    phase: Phase,
     /// [`ROOT`] for the phase itself.
-    pub scope: u32,
-    pub begin_ns: i64,
-    pub end_ns: i64,
+    scope: u32,
+    begin_ns: i64,
+    end_ns: i64,
     device: Option<(Stamp, Stamp)>,
 }
 

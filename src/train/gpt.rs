@@ -173,17 +173,14 @@ impl SelfAttention {
                 false,
             );
         };
-        let scale = 1.0 / ((self.heads_width(&q)?) as f64).sqrt();
+        let (_, _, _, head_width) = q.size4()?;
+        let scale = 1.0 / (head_width as f64).sqrt();
         let scores = q.f_matmul(&k.f_transpose(-2, -1)?)?;
         let scores = scaled(scores, scale)?;
         let scores = masked(scores, mask)?;
         let weights = scores.f_softmax(-1, None)?;
         drop(scores);
         weights.f_matmul(&v)
-    }
-
-    fn heads_width(&self, q: &Tensor) -> Result<i64, TchError> {
-        q.size4().map(|(_, _, _, head_width)| head_width)
     }
 }
 

@@ -8,10 +8,11 @@ mod launch;
 mod rules;
 mod run_args;
 mod show;
+mod words;
 
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, Outcome};
 pub use launch::launch;
-pub use run_args::{AttentionName, ModelName, RunArgs, TraceName};
+pub use run_args::{AttentionName, ModelName, RunArgs};
 pub use show::{print, read};
 
 use clap::{Parser, Subcommand};

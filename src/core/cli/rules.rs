@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
 use super::show::write_json;
+use super::words::one_of;
 use crate::rules::{Answer, Field, Kind, Lang, Rule, RuleError, Spec, Thresholds};
 
 /// No line of `--jsonl` needs to be longer; one that is becomes an error object, not memory.
@@ -25,7 +25,7 @@ const BUFFER: usize = 1 << 16;
 #[derive(Debug, clap::Args)]
 pub struct RulesArgs {
     /// The rule to apply
-    #[arg(required_unless_present = "list", value_parser = rule_parser())]
+    #[arg(required_unless_present = "list", value_parser = one_of::<Rule>(Rule::WORDS))]
     rule: Option<Rule>,
 
     /// Read from this file instead of standard input
@@ -37,7 +37,7 @@ pub struct RulesArgs {
     jsonl: bool,
 
     /// The language of the sentences of choose-next-validation
-    #[arg(long, default_value = "en", value_parser = lang_parser())]
+    #[arg(long, default_value = "en", value_parser = one_of::<Lang>(Lang::WORDS))]
     lang: Lang,
 
     /// Override thresholds of summarize-step-metrics and the efficiency screen of attribute-bottleneck
@@ -51,14 +51,6 @@ pub struct RulesArgs {
     /// With --list: print JSON (the answers of rules always are)
     #[arg(long)]
     json: bool,
-}
-
-fn rule_parser() -> impl TypedValueParser<Value = Rule> {
-    PossibleValuesParser::new(Rule::WORDS).try_map(|word| word.parse::<Rule>())
-}
-
-pub fn lang_parser() -> impl TypedValueParser<Value = Lang> {
-    PossibleValuesParser::new(Lang::WORDS).try_map(|word| word.parse::<Lang>())
 }
 
 /// Why the command stopped before its end.

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::words::one_of;
+use crate::record::Trace;
+
 const AFTER_HELP: &str = "\
 The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
 read too. Ctrl-C finishes the step, keeps the account and exits with 130; a second Ctrl-C ends at once.
@@ -113,8 +116,8 @@ pub struct AccountArgs {
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub out: PathBuf,
     /// How deep to look: times only, or every allocation too
-    #[arg(long, value_enum, default_value_t = TraceName::Allocations)]
-    pub trace: TraceName,
+    #[arg(long, default_value_t = Trace::Allocations, value_parser = one_of::<Trace>(Trace::WORDS))]
+    pub trace: Trace,
     /// Make the records safe every N steps: what a crash can cost at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub flush_every: u32,
@@ -136,10 +139,4 @@ pub enum ModelName {
 pub enum AttentionName {
     Sdpa,
     Math,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum TraceName {
-    Phases,
-    Allocations,
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::words::one_of;
 use crate::report::{
     Account, Asked, Findings, Summary, find, peak_instant, render, render_findings, summarize,
 };
@@ -38,7 +39,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     capacity_mb: Option<f64>,
     /// The language of the sentences among the findings
-    #[arg(long, default_value = "en", value_parser = super::rules::lang_parser())]
+    #[arg(long, default_value = "en", value_parser = one_of::<Lang>(Lang::WORDS))]
     lang: Lang,
     /// Print one JSON object (documented in the README)
     #[arg(long)]

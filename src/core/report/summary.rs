@@ -110,8 +110,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     let wall_ns = steps.iter().map(|step| step.wall_ns).sum();
     let numbers: HashSet<i64> = steps.iter().map(|step| step.step).collect();
     let phases: Vec<&PhaseRow> = account.phases.iter().filter(|row| numbers.contains(&row.step)).collect();
-    let ledger_step =
-        only.or(steps.last().map(|step| step.step)).or(account.steps.last().map(|step| step.step));
+    let ledger_step = ledger_step(&account.steps, only);
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
     let run = &account.run;

@@ -126,7 +126,7 @@ fn scopes(summary: &Summary) -> String {
     put(&table)
 }
 
-/// The moments that have a column: the peaks of phases are in the JSON.
+/// The moments that have a column; the peaks of phases have a line of their own.
 const COLUMNS: [Moment; 4] = [Moment::ForwardEnd, Moment::BackwardEnd, Moment::OptimizerEnd, Moment::Peak];
 
 fn ledger(summary: &Summary) -> String {
