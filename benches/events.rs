@@ -69,7 +69,7 @@ impl Sink for Counter {
         self.0.set((records.step.observer_ns, records.step.dropped_events));
     }
 
-    fn push_ended(&mut self, _ended: Vec<AllocationRow>) {}
+    fn push_between(&mut self, _records: BetweenRecords) {}
 
     fn flush(&mut self, _open: &[AllocationRow]) -> Result<(), SinkError> {
         Ok(())

@@ -5,14 +5,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard};
 
-use stepledger::record::{AllocationRow, RunRow, Sink, SinkError, StepRecords};
+use stepledger::record::{AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepRecords};
 use stepledger::train::Config;
 
 /// A run as a sink was told of it.
 #[derive(Debug, Default)]
 pub struct Kept {
     pub steps: Vec<StepRecords>,
-    pub ended_after: Vec<AllocationRow>,
+    pub between: Vec<BetweenRecords>,
     pub open: Vec<AllocationRow>,
     pub run: Option<RunRow>,
 }
@@ -31,8 +31,8 @@ impl Sink for MemorySink {
         self.0.borrow_mut().steps.push(records);
     }
 
-    fn push_ended(&mut self, ended: Vec<AllocationRow>) {
-        self.0.borrow_mut().ended_after.extend(ended);
+    fn push_between(&mut self, records: BetweenRecords) {
+        self.0.borrow_mut().between.push(records);
     }
 
     fn flush(&mut self, _open: &[AllocationRow]) -> Result<(), SinkError> {

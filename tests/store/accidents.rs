@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use stepledger::record::{RunRow, RunStatus};
+use stepledger::record::{RunRow, RunStatus, SCHEMA_VERSION};
 use stepledger::store::{Dataset, DatasetWriter, StoreError};
 
 use crate::{Rows, create, push, rows};
@@ -105,12 +105,12 @@ fn a_run_gets_a_new_folder_or_none() {
 #[test]
 fn a_run_from_the_future_is_refused_by_its_version() {
     let out = tempfile::tempdir().unwrap();
-    for version in [2, 0, -1] {
+    for version in [SCHEMA_VERSION + 1, 0, -1] {
         let id = format!("v{version}");
         let run = RunRow { schema_version: version, ..rows::run(&id, RunStatus::Complete) };
         let dir = DatasetWriter::create(out.path(), &run).unwrap().dir().to_owned();
         let message = Dataset::open(&dir).unwrap_err().to_string();
-        let expected = format!("schema version {version}, and this build reads 1 to 1");
+        let expected = format!("schema version {version}, and this build reads 1 to {SCHEMA_VERSION}");
         assert!(message.contains(&expected) && message.contains("at least as new"), "{message}");
     }
 }

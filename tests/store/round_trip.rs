@@ -104,10 +104,11 @@ prop_compose! {
         (peak_bytes, peak_phase) in (option::of(number()), option::of(word(Phase::ALL))),
         difference_bytes in option::of(number()),
         (device_busy_pct, cpu_wait_ns) in (option::of(0.0..100.0), option::of(number())),
+        (rounding_bytes, cached_bytes, non_torch_bytes) in (option::of(number()), option::of(number()), option::of(number())),
     ) -> StepRow {
         StepRow {
             step, warmup, started_at, wall_ns, loss, tokens, events, dropped_events, peak_bytes, peak_phase,
-            difference_bytes, observer_ns, device_busy_pct, cpu_wait_ns,
+            difference_bytes, observer_ns, device_busy_pct, cpu_wait_ns, rounding_bytes, cached_bytes, non_torch_bytes,
         }
     }
 }
@@ -126,13 +127,13 @@ prop_compose! {
     fn allocation_row()(
         (step, bytes, category) in (option::of(number()), number(), word(Category::ALL)),
         (detail, phase, thread) in (option::of(word(Detail::ALL)), option::of(word(Phase::ALL)), any::<i32>()),
-        (name, scope, at_ns) in (option::of(name()), option::of(name()), number()),
+        (name, scope, op, at_ns) in (option::of(name()), option::of(name()), option::of(name()), number()),
         (freed_ns, freed_step) in (option::of(number()), option::of(number())),
         freed_phase in option::of(word(Phase::ALL)),
     ) -> AllocationRow {
         AllocationRow {
-            id: 0, step, bytes, category, detail, name, phase, scope, thread, at_ns, freed_ns, freed_step,
-            freed_phase,
+            id: 0, step, bytes, category, detail, name, phase, scope, op, thread, at_ns, freed_ns,
+            freed_step, freed_phase,
         }
     }
 }
@@ -151,6 +152,15 @@ fn ledger_moments() -> impl Strategy<Value = Vec<LedgerMoment>> {
 }
 
 prop_compose! {
+    fn failed_allocation()(
+        (at_ns, asked_bytes, step) in (number(), number(), option::of(number())),
+        (phase, scope, op) in (option::of(word(Phase::ALL)), option::of(name()), option::of(name())),
+    ) -> FailedAllocation {
+        FailedAllocation { at_ns, asked_bytes, step, phase, scope, op }
+    }
+}
+
+prop_compose! {
     fn run_row()(
         (rank, status, trace) in (any::<i32>(), word(RunStatus::ALL), word(Trace::ALL)),
         (program, device, stepledger_version) in any::<(String, String, String)>(),
@@ -160,10 +170,12 @@ prop_compose! {
         (parameters, logical_cpus, memory_bytes, torch_threads) in any::<(Option<i64>, Option<i64>, Option<i64>, Option<i64>)>(),
         (events, dropped_events, hook_ns_per_event) in (number(), number(), option::of(loss())),
         missing in vec(any::<String>(), 0..4),
+        (capacity_bytes, out_of_memory) in (option::of(number()), option::of(failed_allocation())),
     ) -> RunRow {
         RunRow {
             schema_version: SCHEMA_VERSION, run_id: "any".to_owned(), rank, program, status, reason, started_at,
             finished_at, config: [(key, value.into())].into_iter().collect(), device, parameters, trace,
+            capacity_bytes, out_of_memory,
             machine: Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads },
             stepledger_version, torch_version, events, dropped_events, hook_ns_per_event, missing,
         }

@@ -36,6 +36,8 @@ pub fn run(run_id: &str, status: RunStatus) -> RunRow {
         device: "cpu".to_owned(),
         parameters: Some(842_496),
         trace: Trace::Allocations,
+        capacity_bytes: None,
+        out_of_memory: None,
         machine: Machine {
             host: Some("desk".to_owned()),
             os: Some("Linux 6.8".to_owned()),
@@ -68,6 +70,7 @@ fn parameter(id: i64) -> AllocationRow {
         name: Some(format!("transformer.h.{}.weight_{id}", id % 4).into()),
         phase: None,
         scope: None,
+        op: None,
         thread: 0,
         at_ns: 1_000 * id,
         freed_ns: None,
@@ -95,6 +98,9 @@ pub fn step(step: i64) -> StepRows {
         peak_phase: Some(Phase::Backward),
         difference_bytes: Some(0),
         observer_ns: dice.about(200_000),
+        rounding_bytes: None,
+        cached_bytes: None,
+        non_torch_bytes: None,
     };
     (row, phases, moments(step, &mut dice), lifetimes(step, &mut dice))
 }
@@ -199,6 +205,7 @@ fn lifetime(step: i64, place: i64, id: i64, dice: &mut Dice) -> AllocationRow {
             .then(|| format!("transformer.h.{}.weight_{place}", place % 4).into()),
         phase: Some(phase),
         scope: (phase == Phase::Forward).then(|| format!("h.{}.attn", place / 20).into()),
+        op: None,
         thread: plan.roll(2) as i32,
         at_ns,
         freed_ns: Some(at_ns + dice.about(life)),

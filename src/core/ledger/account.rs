@@ -4,17 +4,18 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use super::block::{Block, End, Filing, Place, file_by_lifetime};
-use super::event::{Event, kind, origin};
+use super::batch::{Batch, Birth, End, NONE, failure};
+use super::event::{Event, kind};
+use super::filing::{Filing, Place};
 use super::moments::{Moments, State};
-use crate::record::{AllocationRow, ByCategory, Category, LedgerMoment, Phase};
+use crate::record::{AllocationRow, ByCategory, Category, FailedAllocation, LedgerMoment, Phase};
 
 /// A block that is known for what it is by its address, not by its lifetime.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// The block's number, as the hook gave it.
     pub id: u64,
-    pub category: Category,
+    pub filing: Filing,
     pub name: Arc<str>,
 }
 
@@ -30,10 +31,25 @@ pub struct StepAccount {
     pub peak_phase: Option<Phase>,
     /// The largest difference between the allocator's own total and the sum of the categories.
     pub difference_bytes: i64,
+    /// What backward spent on each scope, by the scope's number; empty where operators were not traced.
+    pub backward: HashMap<u32, NodeTime>,
+    /// The last allocation that could not be made.
+    pub failed: Option<FailedAllocation>,
 }
 
-/// Gives the dotted path of a scope's number.
-pub type ScopeNames<'a> = &'a dyn Fn(u32) -> Option<Arc<str>>;
+/// The nodes of the backward graph that belong to one scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeTime {
+    pub calls: i64,
+    pub total_ns: i64,
+}
+
+/// Gives the names behind a site's numbers.
+pub trait SiteNames {
+    /// The dotted path of a scope.
+    fn scope(&self, number: u32) -> Option<Arc<str>>;
+    fn op(&self, number: u32) -> Option<Arc<str>>;
+}
 
 /// Everything that is alive, and what it is filed under.
 ///
@@ -43,11 +59,19 @@ pub type ScopeNames<'a> = &'a dyn Fn(u32) -> Option<Arc<str>>;
 pub struct Ledger {
     epoch_ns: i64,
     first_id: u64,
-    blocks: Vec<Block>,
-    vacant: Vec<usize>,
-    by_id: HashMap<u64, usize, BuildHasherDefault<IdHasher>>,
+    next_step: i64,
+    /// What outlived the batch it was made in.
+    alive: HashMap<u64, Survivor, BuildHasherDefault<IdHasher>>,
     totals: ByCategory,
     place: Place,
+    /// Kept for its room.
+    batch: Batch,
+}
+
+#[derive(Debug)]
+struct Survivor {
+    row: AllocationRow,
+    end: Option<End>,
 }
 
 /// Spreads block numbers, which come in order and from ourselves: a defence against chosen keys, which the
@@ -81,121 +105,96 @@ impl Ledger {
         Ledger {
             epoch_ns,
             first_id,
-            blocks: Vec::new(),
-            vacant: Vec::new(),
-            by_id: HashMap::default(),
+            next_step: 0,
+            alive: HashMap::default(),
             totals,
             place: Place::START,
+            batch: Batch::default(),
         }
     }
 
-    /// Files the events since the last call, which end with a step's end, so that it is known what each
-    /// block turned out to be.
+    /// The number of the step that comes next.
+    pub fn next_step(&self) -> i64 {
+        self.next_step
+    }
+
+    /// Files the events since the last call, which end with a step's end (or that of a validation pass), so
+    /// that it is known what each block turned out to be.
     ///
     /// Two passes: the first follows lifetimes; the second, with every block filed, follows the totals.
     /// The cost is linear in the number of events, whatever else is alive.
-    pub fn file(&mut self, events: &[Event], identities: &[Identity], scopes: ScopeNames) -> StepAccount {
-        let slots = self.follow_lifetimes(events);
+    pub fn file(&mut self, events: &[Event], identities: &[Identity], names: &dyn SiteNames) -> StepAccount {
+        self.follow_lifetimes(events);
         self.identify(identities);
-        self.classify(&slots, identities.iter().any(|identity| identity.category == Category::Gradient));
-        let mut account = self.follow_totals(events, &slots);
-        account.ended = self.bury(&slots, scopes);
+        let gradients_known = identities.iter().any(|known| known.filing.category == Category::Gradient);
+        self.batch.classify(gradients_known, failure(events));
+        let mut account = self.follow_totals(events, names);
+        account.ended = self.bury(events, identities, names);
         account
     }
 
     /// The lifetimes that have not ended, in order of birth.
-    pub fn open(&self, scopes: ScopeNames) -> Vec<AllocationRow> {
-        let mut rows: Vec<_> =
-            self.by_id.values().map(|&slot| self.row(&self.blocks[slot], scopes)).collect();
+    pub fn open(&self) -> Vec<AllocationRow> {
+        let mut rows: Vec<_> = self.alive.values().map(|survivor| survivor.row.clone()).collect();
         rows.sort_by_key(|row| row.id);
         rows
     }
 
-    /// First pass. Returns the slot of each event's block: `None` for markers, and for blocks from
-    /// before the account began or whose birth was lost.
-    fn follow_lifetimes(&mut self, events: &[Event]) -> Vec<Option<usize>> {
-        let mut place = self.place;
-        let follow = |event: &Event| match event.kind {
-            kind::ALLOC => Some(self.admit(event, place)),
-            kind::FREE => self.dismiss(event, place),
-            _ => {
-                place = place.after(event);
-                None
+    fn follow_lifetimes(&mut self, events: &[Event]) {
+        self.batch.begin(self.place);
+        for event in events {
+            match event.kind {
+                kind::ALLOC => self.batch.admit(event),
+                kind::FREE if self.batch.dismiss(event) => {}
+                kind::FREE => self.end_survivor(event),
+                _ => self.batch.pass(event),
             }
-        };
-        events.iter().map(follow).collect()
-    }
-
-    fn admit(&mut self, event: &Event, born: Place) -> usize {
-        let block = Block {
-            id: event.id,
-            bytes: event.bytes,
-            at_ns: event.at_ns,
-            scope: event.scope,
-            thread: event.thread,
-            from_loader: event.origin == origin::LOADER,
-            born,
-            end: None,
-            filing: None,
-            name: None,
-            counted: false,
-        };
-        let slot = self.vacant.pop().unwrap_or(self.blocks.len());
-        if slot == self.blocks.len() {
-            self.blocks.push(block);
-        } else {
-            self.blocks[slot] = block;
         }
-        self.by_id.insert(event.id, slot);
-        slot
     }
 
-    fn dismiss(&mut self, event: &Event, place: Place) -> Option<usize> {
-        let slot = *self.by_id.get(&event.id)?;
-        self.blocks[slot].end = Some(End { at_ns: event.at_ns, place, thread: event.thread });
-        Some(slot)
+    fn end_survivor(&mut self, event: &Event) {
+        // Blocks from before the account, and those whose birth was lost, are not there.
+        if let Some(survivor) = self.alive.get_mut(&event.id) {
+            survivor.end = Some(End { at_ns: event.at_ns, place: self.batch.place() });
+        }
     }
 
     /// Files the blocks that are known for what they are, whatever their lifetime says.
     fn identify(&mut self, identities: &[Identity]) {
-        for identity in identities {
-            let Some(&slot) = self.by_id.get(&identity.id) else { continue };
-            let block = &mut self.blocks[slot];
-            if block.counted
-                && let Some(old) = block.filing
-            {
-                self.totals[old.category] -= block.bytes;
-                self.totals[identity.category] += block.bytes;
-            }
-            block.filing = Some(Filing::plain(identity.category));
-            block.name = Some(identity.name.clone());
-        }
-    }
-
-    /// Files by lifetime every block born in this batch that is not known by identity.
-    fn classify(&mut self, slots: &[Option<usize>], gradients_known: bool) {
-        for &slot in slots.iter().flatten() {
-            let block = &mut self.blocks[slot];
-            if block.filing.is_none() {
-                block.filing = Some(file_by_lifetime(block, gradients_known));
+        for (number, Identity { id, filing, name }) in identities.iter().enumerate() {
+            if let Some(birth) = self.batch.get_mut(*id) {
+                birth.filing = Some(*filing);
+                birth.identity = number as u32;
+            } else if let Some(Survivor { row, .. }) = self.alive.get_mut(id) {
+                self.totals[row.category] -= row.bytes;
+                self.totals[filing.category] += row.bytes;
+                (row.category, row.detail) = (filing.category, filing.detail);
+                // Nearly always the name that it has already.
+                if row.name.as_ref().is_none_or(|known| !Arc::ptr_eq(known, name)) {
+                    row.name = Some(name.clone());
+                }
             }
         }
     }
 
     /// Second pass: the totals by category after each event, read at the step's moments.
-    fn follow_totals(&mut self, events: &[Event], slots: &[Option<usize>]) -> StepAccount {
+    fn follow_totals(&mut self, events: &[Event], names: &dyn SiteNames) -> StepAccount {
         let mut account = StepAccount::default();
         let mut moments = None;
-        for (event, &slot) in events.iter().zip(slots) {
-            account.events += i64::from(matches!(event.kind, kind::ALLOC | kind::FREE));
-            self.count(event, slot);
+        for event in events {
+            match event.kind {
+                kind::ALLOC | kind::FREE => {
+                    account.events += 1;
+                    self.count(event);
+                }
+                kind::NODE => note_node(&mut account, event),
+                _ => {}
+            }
             account.difference_bytes = account.difference_bytes.max(self.reconcile(event));
-            let state = State {
-                at_ns: event.at_ns - self.epoch_ns,
-                bytes: self.totals,
-                allocator_bytes: event.total_bytes,
-            };
-            self.note(event, &state, &mut moments);
+            self.note(event, &mut moments);
+            if event.kind == kind::ALLOC_FAILED {
+                account.failed = Some(self.failed(event, names));
+            }
         }
         if let Some((phase, peak)) = moments.as_ref().and_then(Moments::peak) {
             account.peak_bytes = peak.bytes.total();
@@ -205,14 +204,14 @@ impl Ledger {
         account
     }
 
-    fn count(&mut self, event: &Event, slot: Option<usize>) {
-        match (event.kind, slot) {
-            (kind::ALLOC, Some(slot)) => {
-                let block = &mut self.blocks[slot];
-                block.counted = true;
-                self.totals[block.category()] += block.bytes;
-            }
-            (kind::FREE, Some(slot)) => self.totals[self.blocks[slot].category()] -= event.bytes,
+    fn count(&mut self, event: &Event) {
+        let category = match self.batch.get(event.id) {
+            Some(birth) => birth.filing.map(|filing| filing.category),
+            None => self.alive.get(&event.id).map(|survivor| survivor.row.category),
+        };
+        match (event.kind, category) {
+            (kind::ALLOC, Some(category)) => self.totals[category] += event.bytes,
+            (kind::FREE, Some(category)) => self.totals[category] -= event.bytes,
             (kind::FREE, None) if event.id < self.first_id => self.totals[Category::Workspace] -= event.bytes,
             _ => {}
         }
@@ -226,52 +225,106 @@ impl Ledger {
     }
 
     /// Moves on to where the run is after `event`, and reads the ledger there.
-    fn note(&mut self, event: &Event, state: &State, moments: &mut Option<Moments>) {
+    fn note(&mut self, event: &Event, moments: &mut Option<Moments>) {
         let before = self.place;
         self.place = before.after(event);
-        if event.kind == kind::STEP_BEGIN {
-            *moments = Some(Moments::new(event.id as i64));
+        match event.kind {
+            kind::STEP_BEGIN => {
+                self.next_step = event.id as i64 + 1;
+                *moments = Some(Moments::new(event.id as i64));
+            }
+            // Validation, or an allocation that failed outside the steps.
+            kind::PHASE_BEGIN | kind::ALLOC_FAILED if moments.is_none() => {
+                *moments = Some(Moments::new(self.next_step));
+            }
+            _ => {}
         }
         let Some(moments) = moments else { return };
-        if event.kind == kind::PHASE_END
-            && let Some(phase) = before.phase
-        {
-            moments.end(phase, state);
+        let at_ns = event.at_ns - self.epoch_ns;
+        let state = State { at_ns, bytes: self.totals, allocator_bytes: event.total_bytes };
+        match (event.kind, before.phase) {
+            (kind::PHASE_END, Some(phase)) => moments.end(phase, &state),
+            (kind::ALLOC_FAILED, _) => moments.fail(&state),
+            _ => {}
         }
         if let Some(phase) = self.place.phase {
-            moments.observe(phase, state);
+            moments.observe(phase, &state);
         }
     }
 
-    /// Takes the blocks that ended out of the books.
-    fn bury(&mut self, slots: &[Option<usize>], scopes: ScopeNames) -> Vec<AllocationRow> {
-        let mut rows = Vec::new();
-        for &slot in slots.iter().flatten() {
-            let block = &self.blocks[slot];
-            // A block born and freed in this batch is met twice; it leaves at the first meeting.
-            if block.end.is_some() && self.by_id.remove(&block.id).is_some() {
-                rows.push(self.row(block, scopes));
-                self.vacant.push(slot);
+    fn failed(&self, event: &Event, names: &dyn SiteNames) -> FailedAllocation {
+        FailedAllocation {
+            at_ns: event.at_ns - self.epoch_ns,
+            asked_bytes: event.bytes,
+            step: self.place.step,
+            phase: self.place.phase,
+            scope: names.scope(event.site.scope()),
+            op: names.op(event.site.op()),
+        }
+    }
+
+    /// Takes what has ended out of the books.
+    fn bury(
+        &mut self,
+        events: &[Event],
+        identities: &[Identity],
+        names: &dyn SiteNames,
+    ) -> Vec<AllocationRow> {
+        let mut rows = Vec::with_capacity(self.batch.ended());
+        for event in events.iter().filter(|event| event.kind == kind::FREE) {
+            if let Some(Survivor { row, end: Some(end) }) = self.alive.remove(&event.id) {
+                rows.push(ended(row, end, self.epoch_ns));
+            }
+        }
+        for (birth, born, end) in self.batch.drain() {
+            let row = row(&birth, born, self.epoch_ns, identities, names);
+            match end {
+                Some(end) => rows.push(ended(row, end, self.epoch_ns)),
+                None => {
+                    self.alive.insert(birth.id, Survivor { row, end: None });
+                }
             }
         }
         rows
     }
+}
 
-    fn row(&self, block: &Block, scopes: ScopeNames) -> AllocationRow {
-        AllocationRow {
-            id: block.id as i64,
-            step: block.born.step,
-            bytes: block.bytes,
-            category: block.category(),
-            detail: block.filing.and_then(|filing| filing.detail),
-            name: block.name.clone(),
-            phase: block.born.phase,
-            scope: scopes(block.scope),
-            thread: i32::from(block.thread),
-            at_ns: block.at_ns - self.epoch_ns,
-            freed_ns: block.end.map(|end| end.at_ns - self.epoch_ns),
-            freed_step: block.end.and_then(|end| end.place.step),
-            freed_phase: block.end.and_then(|end| end.place.phase),
-        }
+fn note_node(account: &mut StepAccount, event: &Event) {
+    let time = account.backward.entry(event.site.scope()).or_default();
+    time.calls += 1;
+    time.total_ns += event.bytes;
+}
+
+fn row(
+    birth: &Birth,
+    born: Place,
+    epoch_ns: i64,
+    identities: &[Identity],
+    names: &dyn SiteNames,
+) -> AllocationRow {
+    AllocationRow {
+        id: birth.id as i64,
+        step: born.step,
+        bytes: birth.bytes,
+        category: birth.filing.map_or(Category::Unattributed, |filing| filing.category),
+        detail: birth.filing.and_then(|filing| filing.detail),
+        name: (birth.identity != NONE).then(|| identities[birth.identity as usize].name.clone()),
+        phase: born.phase,
+        scope: names.scope(birth.site.scope()),
+        op: names.op(birth.site.op()),
+        thread: i32::from(birth.thread),
+        at_ns: birth.at_ns - epoch_ns,
+        freed_ns: None,
+        freed_step: None,
+        freed_phase: None,
+    }
+}
+
+fn ended(row: AllocationRow, end: End, epoch_ns: i64) -> AllocationRow {
+    AllocationRow {
+        freed_ns: Some(end.at_ns - epoch_ns),
+        freed_step: end.place.step,
+        freed_phase: end.place.phase,
+        ..row
     }
 }

@@ -3,7 +3,7 @@
 /// One line of the stream that the hook writes: an allocation, a free, or a marker that puts a boundary
 /// of the step into the same order as the memory events around it.
 ///
-/// The layout is shared with `probe/hook/shim.cpp` (`struct Event`); a test pins its size.
+/// The layout is shared with `probe/hook/events.h` (`struct Event`); a test pins its size.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
@@ -11,18 +11,43 @@ pub struct Event {
     pub at_ns: i64,
     /// The block's number, in order of birth; for a marker its payload (phase or step number).
     pub id: u64,
-    /// Bytes asked for; 0 for a marker.
+    /// Bytes asked for; for [`kind::NODE`] nanoseconds; 0 for the other markers.
     pub bytes: i64,
     /// The allocator's own total just after this event.
     pub total_bytes: i64,
-    /// The scope the training thread was in, as numbered by the probe; 0 for none.
-    pub scope: u32,
+    pub site: Site,
     /// A small number for the thread that the event happened on.
     pub thread: u16,
     /// One of the constants in [`kind`].
     pub kind: u8,
-    /// One of the constants in [`origin`].
-    pub origin: u8,
+    /// The constants in [`flag`] that apply, added up.
+    pub flags: u8,
+}
+
+/// Where in the program something happened: the number of a scope and that of an operator, as the probe gave
+/// them; 0 for none.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Site(u32);
+
+impl Site {
+    /// Bits of the scope's number; the operator's has the rest.
+    const SCOPE_BITS: u32 = 20;
+
+    /// The largest number a scope can have.
+    pub const MAX_SCOPE: u32 = (1 << Self::SCOPE_BITS) - 1;
+
+    pub const fn new(scope: u32, op: u32) -> Self {
+        Site(op << Self::SCOPE_BITS | (scope & Self::MAX_SCOPE))
+    }
+
+    pub const fn scope(self) -> u32 {
+        self.0 & Self::MAX_SCOPE
+    }
+
+    pub const fn op(self) -> u32 {
+        self.0 >> Self::SCOPE_BITS
+    }
 }
 
 /// What an [`Event`] is. Plain numbers, since they cross from C++.
@@ -33,23 +58,41 @@ pub mod kind {
     pub const STEP_END: u8 = 3;
     pub const PHASE_BEGIN: u8 = 4;
     pub const PHASE_END: u8 = 5;
+    /// An allocation that could not be made; `bytes` is what was asked for.
+    pub const ALLOC_FAILED: u8 = 6;
+    /// A node of the backward graph has run; `bytes` is the nanoseconds that it took itself, the site's scope
+    /// that of the forward operator it belongs to.
+    pub const NODE: u8 = 7;
+    /// The step was left before its end.
+    pub const STEP_LEFT: u8 = 8;
 }
 
-/// Which kind of thread an [`Event`] happened on.
-pub mod origin {
-    /// The training thread or one that works for it (autograd's, OpenMP's).
-    pub const STEP: u8 = 0;
-    /// A thread that fetches batches.
+/// What else is known of an [`Event`].
+pub mod flag {
+    /// It happened on a thread that fetches batches.
     pub const LOADER: u8 = 1;
+    /// Of a free: within the call of the operator that had made the block.
+    pub const IN_OP: u8 = 2;
+    /// Of an allocation: autocast copied a leaf in half precision.
+    pub const AUTOCAST_COPY: u8 = 4;
+    /// Of an allocation: a caching allocator rounded the block before it up by this much.
+    pub const ROUNDING: u8 = 8;
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Event;
+    use super::{Event, Site};
 
     #[test]
     fn the_layout_is_the_one_the_shim_writes() {
         assert_eq!(size_of::<Event>(), 40);
         assert_eq!(align_of::<Event>(), 8);
+    }
+
+    #[test]
+    fn a_site_keeps_both_its_numbers() {
+        let site = Site::new(Site::MAX_SCOPE, 4095);
+        assert_eq!((site.scope(), site.op()), (Site::MAX_SCOPE, 4095));
+        assert_eq!((Site::new(7, 0).scope(), Site::new(7, 0).op()), (7, 0));
     }
 }

@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod account;
-mod block;
+mod batch;
 mod event;
+mod filing;
 mod moments;
 #[cfg(test)]
 mod tests;
 
-pub use account::{Identity, Ledger, ScopeNames, StepAccount};
-pub use event::{Event, kind, origin};
+pub use account::{Identity, Ledger, NodeTime, SiteNames, StepAccount};
+pub use event::{Event, Site, flag, kind};
+pub use filing::Filing;

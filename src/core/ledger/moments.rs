@@ -9,6 +9,7 @@ pub struct Moments {
     /// The last end of each phase: a step of several micro-batches has several.
     ends: [Option<LedgerMoment>; Phase::ALL.len()],
     peaks: [Option<LedgerMoment>; Phase::ALL.len()],
+    failure: Option<LedgerMoment>,
 }
 
 /// The account's state at one instant.
@@ -21,13 +22,14 @@ pub struct State {
 
 impl Moments {
     pub fn new(step: i64) -> Self {
-        Moments { step, ends: Default::default(), peaks: Default::default() }
+        Moments { step, ends: Default::default(), peaks: Default::default(), failure: None }
     }
 
     /// Takes note of the state while `phase` runs.
     pub fn observe(&mut self, phase: Phase, state: &State) {
         let peak = &mut self.peaks[phase as usize];
-        if peak.is_none_or(|peak| state.bytes.total() > peak.bytes.total()) {
+        // The categories add up to the allocator's total at every event.
+        if peak.is_none_or(|peak| state.allocator_bytes > peak.allocator_bytes) {
             // The kind of moment is put right when the step is over.
             *peak = Some(row(self.step, Moment::Peak, state));
         }
@@ -40,13 +42,19 @@ impl Moments {
         }
     }
 
+    /// Takes note of the state as an allocation fails; the last one counts.
+    pub fn fail(&mut self, state: &State) {
+        self.failure = Some(row(self.step, Moment::OutOfMemory, state));
+    }
+
     /// The step's highest total and the phase it fell into; the first instant wins a tie.
     pub fn peak(&self) -> Option<(Phase, LedgerMoment)> {
         let mut peaks: Vec<_> = Phase::ALL
             .iter()
+            .filter(|&&phase| phase != Phase::Validation)
             .filter_map(|&phase| self.peaks[phase as usize].map(|peak| (phase, peak)))
             .collect();
-        peaks.sort_by_key(|(_, peak)| (-peak.bytes.total(), peak.at_ns));
+        peaks.sort_by_key(|(_, peak)| (-peak.allocator_bytes, peak.at_ns));
         peaks.first().copied()
     }
 
@@ -57,7 +65,7 @@ impl Moments {
         let phase_peaks = Phase::ALL.iter().filter_map(|&phase| {
             Some(LedgerMoment { moment: Moment::peak_of(phase)?, ..self.peaks[phase as usize]? })
         });
-        ends.chain(peak).chain(phase_peaks).collect()
+        ends.chain(peak).chain(phase_peaks).chain(self.failure).collect()
     }
 }
 

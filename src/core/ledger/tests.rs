@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Event, Identity, Ledger, StepAccount, kind, origin};
+use super::{Event, Filing, Identity, Ledger, NodeTime, Site, SiteNames, StepAccount, flag, kind};
 use crate::record::{Category, Detail, Moment, Phase};
 
 /// Writes a stream as the hook would: numbers, totals and instants come by themselves.
@@ -18,32 +18,33 @@ struct Stream {
 }
 
 impl Stream {
-    fn push(&mut self, kind: u8, id: u64, bytes: i64, thread: u16, origin: u8) {
+    fn push(&mut self, kind: u8, id: u64, bytes: i64, thread: u16, flags: u8) {
         self.now_ns += 10;
         let Stream { now_ns: at_ns, total_bytes, .. } = *self;
-        self.events.push(Event { at_ns, id, bytes, total_bytes, scope: 0, thread, kind, origin });
+        let site = Site::new(7, 3);
+        self.events.push(Event { at_ns, id, bytes, total_bytes, site, thread, kind, flags });
     }
 
-    fn alloc_on(&mut self, bytes: i64, thread: u16, origin: u8) -> u64 {
+    fn alloc_on(&mut self, bytes: i64, thread: u16, flags: u8) -> u64 {
         self.next_id += 1;
         self.total_bytes += bytes;
         self.sizes.insert(self.next_id, bytes);
-        self.push(kind::ALLOC, self.next_id, bytes, thread, origin);
+        self.push(kind::ALLOC, self.next_id, bytes, thread, flags);
         self.next_id
     }
 
     fn alloc(&mut self, bytes: i64) -> u64 {
-        self.alloc_on(bytes, 0, origin::STEP)
+        self.alloc_on(bytes, 0, 0)
     }
 
     fn free(&mut self, id: u64) {
         let bytes = self.sizes[&id];
         self.total_bytes -= bytes;
-        self.push(kind::FREE, id, bytes, 0, origin::STEP);
+        self.push(kind::FREE, id, bytes, 0, 0);
     }
 
     fn mark(&mut self, kind: u8, payload: u64) {
-        self.push(kind, payload, 0, 0, origin::STEP);
+        self.push(kind, payload, 0, 0, 0);
     }
 
     fn step(&mut self, number: u64, work: impl FnOnce(&mut Self)) {
@@ -69,11 +70,23 @@ fn ledger() -> Ledger {
 }
 
 fn file(ledger: &mut Ledger, stream: &mut Stream, identities: &[Identity]) -> StepAccount {
-    ledger.file(&stream.take(), identities, &|_| None)
+    ledger.file(&stream.take(), identities, &Names)
+}
+
+struct Names;
+
+impl SiteNames for Names {
+    fn scope(&self, number: u32) -> Option<Arc<str>> {
+        Some(format!("scope {number}").into())
+    }
+
+    fn op(&self, number: u32) -> Option<Arc<str>> {
+        Some(format!("op {number}").into())
+    }
 }
 
 fn identity(id: u64, category: Category, name: &str) -> Identity {
-    Identity { id, category, name: name.into() }
+    Identity { id, filing: Filing::plain(category), name: name.into() }
 }
 
 fn bytes_at(account: &StepAccount, moment: Moment, category: Category) -> i64 {
@@ -137,7 +150,7 @@ fn lifetimes_end_once_and_the_rest_stays_open() {
     let details: Vec<_> = account.ended.iter().map(|row| row.detail).collect();
     let temporaries = [Detail::ForwardTemporary, Detail::Output, Detail::ActivationGradient].map(Some);
     assert_eq!(details, [[None].as_slice(), &temporaries].concat());
-    let open: Vec<_> = ledger.open(&|_| None).iter().map(|row| row.id as u64).collect();
+    let open: Vec<_> = ledger.open().iter().map(|row| row.id as u64).collect();
     assert_eq!((open.len(), open[0], open.contains(&gradient)), (4, parameter, true));
     // The next step frees the gradient: its lifetime is told then.
     stream.step(1, |stream| stream.free(gradient));
@@ -152,12 +165,12 @@ fn a_loaders_blocks_are_input_wherever_the_step_is() {
     let mut batch = 0;
     stream.step(0, |stream| {
         stream.phase(Phase::Forward, |stream| {
-            batch = stream.alloc_on(64, 3, origin::LOADER);
+            batch = stream.alloc_on(64, 3, flag::LOADER);
         });
     });
     stream.step(1, |stream| stream.free(batch));
     let mut ledger = ledger();
-    let account = ledger.file(&stream.take(), &[], &|_| None);
+    let account = file(&mut ledger, &mut stream, &[]);
     assert_eq!(account.ended[0].category, Category::Input);
 }
 
@@ -201,7 +214,7 @@ fn a_block_that_turns_out_to_be_a_variable_moves_its_bytes() {
     assert_eq!(bytes_at(&account, Moment::ForwardEnd, Category::Parameter), 50);
     assert_eq!(bytes_at(&account, Moment::ForwardEnd, Category::Workspace), 0);
     let name: Arc<str> = "w".into();
-    assert_eq!(ledger.open(&|_| None)[0].name, Some(name));
+    assert_eq!(ledger.open()[0].name, Some(name));
 }
 
 #[test]
@@ -215,6 +228,102 @@ fn the_last_forward_of_several_gives_the_moment() {
     });
     let account = file(&mut ledger(), &mut stream, &[]);
     assert_eq!(bytes_at(&account, Moment::ForwardEnd, Category::Activation), 20);
+}
+
+#[test]
+fn a_validation_pass_is_filed_by_itself_and_leaves_the_steps_peak_alone() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    stream.step(0, |stream| stream.phase(Phase::Forward, |_| ()));
+    file(&mut ledger, &mut stream, &[]);
+    stream.phase(Phase::Validation, |stream| {
+        let logits = stream.alloc(1000);
+        stream.free(logits);
+    });
+    let between = file(&mut ledger, &mut stream, &[]);
+    let details: Vec<_> = between.ended.iter().map(|row| (row.step, row.phase, row.detail)).collect();
+    assert_eq!(details, [(None, Some(Phase::Validation), Some(Detail::ValidationTemporary))]);
+    let moments: Vec<_> =
+        between.moments.iter().map(|row| (row.step, row.moment, row.bytes.total())).collect();
+    assert_eq!(moments, [(1, Moment::PeakValidation, 1000)]);
+    stream.step(1, |stream| {
+        stream.phase(Phase::Forward, |stream| stream.alloc(10));
+    });
+    let next = file(&mut ledger, &mut stream, &[]);
+    assert_eq!((next.peak_bytes, next.peak_phase), (10, Some(Phase::Forward)));
+}
+
+#[test]
+fn a_step_that_runs_out_of_memory_says_what_was_alive_then() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    stream.mark(kind::STEP_BEGIN, 0);
+    stream.mark(kind::PHASE_BEGIN, Phase::Forward as u64);
+    let temporary = stream.alloc(7);
+    stream.free(temporary);
+    let kept = stream.alloc(40);
+    stream.push(kind::ALLOC_FAILED, 0, 5000, 0, 0);
+    // The error goes up, and frees what forward had kept.
+    stream.free(kept);
+    stream.mark(kind::PHASE_END, Phase::Forward as u64);
+    stream.mark(kind::STEP_LEFT, 0);
+    let account = file(&mut ledger, &mut stream, &[]);
+    let failed = account.failed.as_ref().unwrap();
+    assert_eq!((failed.asked_bytes, failed.step, failed.phase), (5000, Some(0), Some(Phase::Forward)));
+    assert_eq!((failed.scope.as_deref(), failed.op.as_deref()), (Some("scope 7"), Some("op 3")));
+    assert_eq!(bytes_at(&account, Moment::OutOfMemory, Category::Activation), 40);
+    let filed: Vec<_> = account.ended.iter().map(|row| (row.category, row.detail)).collect();
+    let temporary = (Category::Workspace, Some(Detail::ForwardTemporary));
+    assert_eq!(filed, [temporary, (Category::Activation, None)]);
+}
+
+#[test]
+fn an_error_that_was_caught_changes_no_filing() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    stream.step(0, |stream| {
+        stream.phase(Phase::Forward, |stream| {
+            let kept = stream.alloc(40);
+            stream.push(kind::ALLOC_FAILED, 0, 5000, 0, 0);
+            stream.free(kept);
+        });
+    });
+    let account = file(&mut ledger, &mut stream, &[]);
+    assert_eq!(account.ended[0].detail, Some(Detail::ForwardTemporary));
+    assert_eq!(bytes_at(&account, Moment::OutOfMemory, Category::Workspace), 40);
+}
+
+#[test]
+fn backward_nodes_add_up_by_scope_and_scratch_is_told_apart() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    stream.step(0, |stream| {
+        stream.phase(Phase::Backward, |stream| {
+            let scratch = stream.alloc(64);
+            stream.total_bytes -= 64;
+            stream.push(kind::FREE, scratch, 64, 0, flag::IN_OP);
+            for ns in [100, 50] {
+                stream.push(kind::NODE, 0, ns, 0, 0);
+            }
+        });
+    });
+    let account = file(&mut ledger, &mut stream, &[]);
+    assert_eq!(account.backward, [(7, NodeTime { calls: 2, total_ns: 150 })].into());
+    assert_eq!(account.ended[0].detail, Some(Detail::KernelScratch));
+    assert_eq!(account.difference_bytes, 0);
+}
+
+#[test]
+fn numbers_far_from_the_others_are_found_too() {
+    let (mut ledger, mut stream) = (ledger(), Stream { next_id: 5000, ..Stream::default() });
+    stream.step(0, |stream| {
+        stream.alloc(1);
+        stream.next_id = 1 << 40;
+        let far = stream.alloc(2);
+        stream.next_id = 10;
+        let early = stream.alloc(4);
+        stream.free(far);
+        stream.free(early);
+    });
+    let account = file(&mut ledger, &mut stream, &[]);
+    assert_eq!(account.ended.iter().map(|row| row.bytes).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!((account.difference_bytes, ledger.open().len()), (0, 1));
 }
 
 /// What a random step does next.
@@ -248,8 +357,8 @@ proptest! {
                     match deed {
                         Deed::Alloc(bytes, loader) => {
                             born += 1;
-                            let origin = if loader { origin::LOADER } else { origin::STEP };
-                            alive.push(stream.alloc_on(bytes, u16::from(loader), origin));
+                            let flags = if loader { flag::LOADER } else { 0 };
+                            alive.push(stream.alloc_on(bytes, u16::from(loader), flags));
                         }
                         Deed::Free(which) if !alive.is_empty() => {
                             let id = alive.swap_remove(which % alive.len());
@@ -277,7 +386,7 @@ proptest! {
             }
             told += account.ended.len();
         }
-        let open = ledger.open(&|_| None);
+        let open = ledger.open();
         prop_assert_eq!(told + open.len(), born);
         prop_assert_eq!(open.iter().map(|row| row.bytes).sum::<i64>(), stream.total_bytes);
     }

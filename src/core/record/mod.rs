@@ -8,12 +8,14 @@ mod sink;
 mod words;
 
 pub use bytes::ByCategory;
-pub use rows::{AllocationRow, ExperimentRow, LedgerMoment, Machine, PhaseRow, RunRow, StepRow};
-pub use sink::{Sink, SinkError, StepRecords};
+pub use rows::{
+    AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
+};
+pub use sink::{BetweenRecords, Sink, SinkError, StepRecords};
 pub use words::{Category, Detail, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord};
 
 pub(crate) use words::words;
 
 /// The version of the dataset's tables that this build writes. Raise it with every change of
 /// [`RunRow`], [`StepRow`], [`PhaseRow`], [`AllocationRow`], [`LedgerMoment`] or [`ExperimentRow`].
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;

@@ -28,6 +28,10 @@ pub struct RunRow {
     /// Trained scalars, tied ones once. `None` when no `VarStore` was watched.
     pub parameters: Option<i64>,
     pub trace: Trace,
+    /// The limit that was put on the allocator; `None` where there was none but the device's memory.
+    pub capacity_bytes: Option<i64>,
+    /// The allocation that ended the run, where one did.
+    pub out_of_memory: Option<FailedAllocation>,
     pub machine: Machine,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
@@ -38,6 +42,18 @@ pub struct RunRow {
     pub hook_ns_per_event: Option<f64>,
     /// Signals this run could not give, each with its reason.
     pub missing: Vec<String>,
+}
+
+/// An allocation that could not be made.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct FailedAllocation {
+    /// Nanoseconds since the run started.
+    pub at_ns: i64,
+    pub asked_bytes: i64,
+    pub step: Option<i64>,
+    pub phase: Option<Phase>,
+    pub scope: Option<Arc<str>>,
+    pub op: Option<Arc<str>>,
 }
 
 /// The machine a run was made on.
@@ -78,9 +94,18 @@ pub struct StepRow {
     pub difference_bytes: Option<i64>,
     /// What the observer spent on this step after it ended: reading events, filing them.
     pub observer_ns: i64,
+    /// What a caching allocator's blocks were larger than was asked for, at the step's end. It is in the
+    /// ledger too, as workspace. This and the two below are `None` on a CPU, which has no such allocator.
+    pub rounding_bytes: Option<i64>,
+    /// Reserved by the caching allocator, but in no block that is in use.
+    pub cached_bytes: Option<i64>,
+    /// Of the device's memory, what the caching allocator has not reserved and is not free either: the
+    /// context, communication libraries, other processes.
+    pub non_torch_bytes: Option<i64>,
 }
 
-/// `phases-NNNN.parquet`: one row for each phase and scope of a step.
+/// `phases-NNNN.parquet`: one row for each phase and scope of a step, and of what ran between steps: that has
+/// the number of the step that comes next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseRow {
     pub step: i64,
@@ -112,6 +137,9 @@ pub struct AllocationRow {
     pub name: Option<Arc<str>>,
     pub phase: Option<Phase>,
     pub scope: Option<Arc<str>>,
+    /// The outermost operator it was made in, or the node of the backward graph; `None` where operators were
+    /// not traced.
+    pub op: Option<Arc<str>>,
     /// A small number for the thread that made it; 0 is the training thread.
     pub thread: i32,
     /// Nanoseconds since the run started.

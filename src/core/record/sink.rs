@@ -17,7 +17,15 @@ pub struct StepRecords {
     pub ended: Vec<AllocationRow>,
 }
 
-/// Takes a run's records, in order: `begin`, any number of `push` and `flush`, `end`.
+/// Everything that is recorded of the time between two steps, or after the last.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BetweenRecords {
+    pub phases: Vec<PhaseRow>,
+    pub moments: Vec<LedgerMoment>,
+    pub ended: Vec<AllocationRow>,
+}
+
+/// Takes a run's records, in order: `begin`, any number of `push`, `push_between` and `flush`, `end`.
 pub trait Sink {
     /// Opens the run. Nothing else is called before it has succeeded.
     fn begin(&mut self, run: &RunRow) -> Result<(), SinkError>;
@@ -25,8 +33,9 @@ pub trait Sink {
     /// Takes one step's records; cheap, as it is called between steps.
     fn push(&mut self, records: StepRecords);
 
-    /// Takes lifetimes that ended after the last step.
-    fn push_ended(&mut self, ended: Vec<AllocationRow>);
+    /// Takes what belongs to no finished step: a validation pass, a step that was left unfinished, lifetimes
+    /// that ended after the last step.
+    fn push_between(&mut self, records: BetweenRecords);
 
     /// Makes everything pushed so far safe against a crash, or begins to: a sink may write in the background
     /// and bring an error with the next call. `open` are the lifetimes that go on.

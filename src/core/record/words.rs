@@ -66,6 +66,8 @@ words! {
         Backward = "backward",
         Optimizer = "optimizer",
         Communication = "communication",
+        /// A pass without training, between steps: no part of any step.
+        Validation = "validation",
         /// What is left of the step: its wall time less all other phases.
         Other = "other",
     }
@@ -104,6 +106,17 @@ words! {
         OptimizerTemporary = "optimizer_temporary",
         /// Made and freed while fetching a batch.
         InputTemporary = "input_temporary",
+        /// Made and freed within one validation pass.
+        ValidationTemporary = "validation_temporary",
+        /// Made inside an operator and freed before it returned: no tensor that left it. Known only where
+        /// operators are traced.
+        KernelScratch = "kernel_scratch",
+        /// Autocast's copy of a weight in half precision, kept for backward.
+        AutocastWeightCopy = "autocast_weight_copy",
+        /// The optimizer's own f32 copy of a parameter in half precision.
+        MasterWeight = "master_weight",
+        /// What a caching allocator's blocks are larger than was asked for.
+        Rounding = "rounding",
         /// Made and freed inside a step but outside its phases, or between steps.
         OtherTemporary = "other_temporary",
         /// Made outside the phases and kept: data held in memory, running sums, constants of the program.
@@ -124,6 +137,9 @@ words! {
         PeakBackward = "peak_backward",
         PeakOptimizer = "peak_optimizer",
         PeakCommunication = "peak_communication",
+        PeakValidation = "peak_validation",
+        /// The instant at which an allocation failed.
+        OutOfMemory = "out_of_memory",
     }
 }
 
@@ -134,7 +150,7 @@ impl Moment {
             Phase::Forward => Some(Moment::ForwardEnd),
             Phase::Backward => Some(Moment::BackwardEnd),
             Phase::Optimizer => Some(Moment::OptimizerEnd),
-            Phase::Dataloader | Phase::Communication | Phase::Other => None,
+            Phase::Dataloader | Phase::Communication | Phase::Validation | Phase::Other => None,
         }
     }
 
@@ -146,6 +162,7 @@ impl Moment {
             Phase::Backward => Some(Moment::PeakBackward),
             Phase::Optimizer => Some(Moment::PeakOptimizer),
             Phase::Communication => Some(Moment::PeakCommunication),
+            Phase::Validation => Some(Moment::PeakValidation),
             Phase::Other => None,
         }
     }
@@ -164,10 +181,14 @@ words! {
 }
 
 words! {
-    /// Whether a row of the `phases` table is one of the [`Phase`]s or a scope nested in one.
+    /// What a row of the `phases` table is.
     SpanKind, "span kind" {
+        /// One of the parts that a step divides into.
         Phase = "phase",
+        /// Nested in a phase.
         Scope = "scope",
+        /// A phase between steps, and no part of one.
+        Between = "between",
     }
 }
 
@@ -178,6 +199,8 @@ words! {
         Phases = "phases",
         /// Times, and every allocation and free.
         Allocations = "allocations",
+        /// Also which operator made each allocation, and what backward spends on each scope.
+        Ops = "ops",
     }
 }
 

@@ -80,9 +80,13 @@ pub(super) fn encode<'a, C: Cell + 'a>(cells: impl Iterator<Item = &'a C>) -> Re
     C::Value::encode(cells.map(C::value))
 }
 
-/// The cells of the column called `column`.
+/// The cells of the column called `column`. One that may be null may also be absent, as it is in files from
+/// before it was introduced.
 pub(super) fn decode<C: Cell>(batch: &RecordBatch, column: &str) -> Result<std::vec::IntoIter<C>, Damage> {
-    let array = batch.column_by_name(column).ok_or_else(|| Damage::NoColumn(column.to_owned()))?;
+    let Some(array) = batch.column_by_name(column) else {
+        let absent: Option<Vec<C>> = (0..batch.num_rows()).map(|_| C::from_value(None)).collect();
+        return absent.map(Vec::into_iter).ok_or_else(|| Damage::NoColumn(column.to_owned()));
+    };
     let typed = array.as_any().downcast_ref().ok_or_else(|| wrong_type::<C::Value>(column, array))?;
     let values =
         C::Value::decode(typed).map_err(|source| Damage::Word { column: column.to_owned(), source })?;

@@ -1,12 +1,15 @@
 //! The two records that are not flat, as the rows that are kept of them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use super::Damage;
 use super::schema::Stamp;
-use crate::record::{ByCategory, Category, LedgerMoment, Machine, Moment, RunRow, RunStatus, Trace};
+use crate::record::{
+    ByCategory, Category, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow, RunStatus, Trace,
+};
 
 /// [`RunRow`] without the stamp's columns, the machine's fields beside the others, and `config` as text.
 #[derive(Debug)]
@@ -21,6 +24,13 @@ pub(super) struct RunColumns {
     pub device: String,
     pub parameters: Option<i64>,
     pub trace: Trace,
+    pub capacity_bytes: Option<i64>,
+    pub oom_at_ns: Option<i64>,
+    pub oom_asked_bytes: Option<i64>,
+    pub oom_step: Option<i64>,
+    pub oom_phase: Option<Phase>,
+    pub oom_scope: Option<String>,
+    pub oom_op: Option<String>,
     pub host: Option<String>,
     pub os: Option<String>,
     pub cpu: Option<String>,
@@ -38,6 +48,9 @@ pub(super) struct RunColumns {
 impl From<RunRow> for RunColumns {
     fn from(run: RunRow) -> Self {
         let Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads } = run.machine;
+        let failed = run.out_of_memory;
+        let failed = failed.as_ref();
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
         RunColumns {
             schema_version: run.schema_version,
             program: run.program,
@@ -49,6 +62,13 @@ impl From<RunRow> for RunColumns {
             device: run.device,
             parameters: run.parameters,
             trace: run.trace,
+            capacity_bytes: run.capacity_bytes,
+            oom_at_ns: failed.map(|failed| failed.at_ns),
+            oom_asked_bytes: failed.map(|failed| failed.asked_bytes),
+            oom_step: failed.and_then(|failed| failed.step),
+            oom_phase: failed.and_then(|failed| failed.phase),
+            oom_scope: failed.and_then(|failed| text(&failed.scope)),
+            oom_op: failed.and_then(|failed| text(&failed.op)),
             host,
             os,
             cpu,
@@ -75,6 +95,11 @@ impl RunColumns {
             memory_bytes: self.memory_bytes,
             torch_threads: self.torch_threads,
         };
+        let text = |text: Option<String>| text.map(Arc::from);
+        let out_of_memory = self.oom_at_ns.zip(self.oom_asked_bytes).map(|(at_ns, asked_bytes)| {
+            let (scope, op) = (text(self.oom_scope), text(self.oom_op));
+            FailedAllocation { at_ns, asked_bytes, step: self.oom_step, phase: self.oom_phase, scope, op }
+        });
         Ok(RunRow {
             schema_version: self.schema_version,
             run_id: stamp.run_id.to_string(),
@@ -88,6 +113,8 @@ impl RunColumns {
             device: self.device,
             parameters: self.parameters,
             trace: self.trace,
+            capacity_bytes: self.capacity_bytes,
+            out_of_memory,
             machine,
             stepledger_version: self.stepledger_version,
             torch_version: self.torch_version,

@@ -26,8 +26,9 @@ impl Dataset {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
         let run = match decode::the_cell(&path, "schema_version")? {
-            // The next version gets an arm of its own here; this one and its reader stay.
-            1 => decode::run(&path)?,
+            // Version 2 added columns that may be null, and version 1 reads as if they were. A version that
+            // does more gets an arm of its own here; this one and its reader stay.
+            1 | 2 => decode::run(&path)?,
             found => return Err(StoreError::SchemaVersion { path, found, supported: SCHEMA_VERSION }),
         };
         Ok(Dataset { dir: dir.to_owned(), run, files: file_names(dir)? })

@@ -79,6 +79,13 @@ table! { "run", RunColumns {
     device: String,
     parameters: Option<i64>,
     trace: Trace,
+    capacity_bytes: Option<i64>,
+    oom_at_ns: Option<i64>,
+    oom_asked_bytes: Option<i64>,
+    oom_step: Option<i64>,
+    oom_phase: Option<Phase>,
+    oom_scope: Option<String>,
+    oom_op: Option<String>,
     host: Option<String>,
     os: Option<String>,
     cpu: Option<String>,
@@ -108,6 +115,9 @@ table! { "steps", StepRow {
     peak_phase: Option<Phase>,
     difference_bytes: Option<i64>,
     observer_ns: i64,
+    rounding_bytes: Option<i64>,
+    cached_bytes: Option<i64>,
+    non_torch_bytes: Option<i64>,
 } }
 
 table! { "phases", PhaseRow {
@@ -155,6 +165,7 @@ table! { "allocations", AllocationRow {
     name: Option<Arc<str>>,
     phase: Option<Phase>,
     scope: Option<Arc<str>>,
+    op: Option<Arc<str>>,
     thread: i32,
     at_ns: i64,
     freed_ns: Option<i64>,

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::{DatasetWriter, StoreError};
-use crate::record::{AllocationRow, RunRow, Sink, SinkError, StepRecords};
+use crate::record::{AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepRecords};
 
 /// Keeps a run in a folder of its own, `<out>/<run_id>/`.
 ///
@@ -22,7 +22,7 @@ pub struct RunFolder {
 #[derive(Debug, Default)]
 struct Batch {
     steps: Vec<StepRecords>,
-    ended: Vec<AllocationRow>,
+    between: Vec<BetweenRecords>,
 }
 
 /// What the writing thread is asked to do.
@@ -57,8 +57,8 @@ impl Sink for RunFolder {
         self.pending.steps.push(records);
     }
 
-    fn push_ended(&mut self, ended: Vec<AllocationRow>) {
-        self.pending.ended.extend(ended);
+    fn push_between(&mut self, records: BetweenRecords) {
+        self.pending.between.push(records);
     }
 
     fn flush(&mut self, open: &[AllocationRow]) -> Result<(), SinkError> {
@@ -127,5 +127,5 @@ fn push(dataset: &mut DatasetWriter, batch: Batch) {
     for StepRecords { step, phases, moments, ended } in batch.steps {
         dataset.push(step, phases, moments, ended);
     }
-    dataset.push_ended(batch.ended);
+    batch.between.into_iter().for_each(|records| dataset.push_between(records));
 }

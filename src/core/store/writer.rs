@@ -8,7 +8,7 @@ use super::file;
 use super::flat::{LedgerRow, RunColumns, spread};
 use super::schema::{Stamp, Table};
 use super::{StoreError, encode};
-use crate::record::{AllocationRow, LedgerMoment, PhaseRow, RunRow, RunStatus, StepRow};
+use crate::record::{AllocationRow, BetweenRecords, LedgerMoment, PhaseRow, RunRow, RunStatus, StepRow};
 
 pub(super) const RUN_FILE: &str = "run.parquet";
 pub(super) const OPEN_ALLOCATIONS_FILE: &str = "allocations-open.parquet";
@@ -73,9 +73,12 @@ impl DatasetWriter {
         self.allocations.extend(closed);
     }
 
-    /// Buffers lifetimes that ended after the last step.
-    pub fn push_ended(&mut self, closed: Vec<AllocationRow>) {
-        self.allocations.extend(closed);
+    /// Buffers what belongs to no finished step.
+    pub fn push_between(&mut self, records: BetweenRecords) {
+        let BetweenRecords { phases, moments, ended } = records;
+        self.phases.extend(phases);
+        self.ledger.extend(moments.into_iter().flat_map(spread));
+        self.allocations.extend(ended);
     }
 
     /// Writes what is buffered as the next part of each table that has rows. `open` are the lifetimes that

@@ -1,6 +1,4 @@
-//! A block of memory during its lifetime, and the rules that say what it is for.
-
-use std::sync::Arc;
+//! The rules that say what a block of memory is for.
 
 use super::event::{Event, kind};
 use crate::record::{Category, Detail, Phase};
@@ -10,61 +8,45 @@ use crate::record::{Category, Detail, Phase};
 pub struct Place {
     /// `None` before, between and after the steps.
     pub step: Option<i64>,
-    /// `None` outside the steps; [`Phase::Other`] inside one but outside its phases.
+    /// `None` between the steps, but for validation; [`Phase::Other`] inside one but outside its phases.
     pub phase: Option<Phase>,
     /// Counts the phases of the run and the gaps between them, so that two forwards of one step can be
     /// told apart.
-    pub turn: u64,
+    pub turn: u32,
 }
 
 impl Place {
     /// Before the first step.
     pub const START: Place = Place { step: None, phase: None, turn: 0 };
 
-    /// Where the run is once `event` has happened; only markers move it.
+    /// Where the run is once `event` has happened; only boundaries move it.
     pub fn after(self, event: &Event) -> Place {
         let (step, phase) = match event.kind {
             kind::STEP_BEGIN => (Some(event.id as i64), Some(Phase::Other)),
-            kind::STEP_END => (None, None),
+            kind::STEP_END | kind::STEP_LEFT => (None, None),
             kind::PHASE_BEGIN => (self.step, Phase::ALL.get(event.id as usize).copied()),
             kind::PHASE_END => (self.step, self.step.map(|_| Phase::Other)),
             _ => return self,
         };
-        Place { step, phase, turn: self.turn + 1 }
+        Place { step, phase, turn: self.turn.wrapping_add(1) }
     }
 }
 
-/// How a block ended.
+/// One block's life, as far as its filing depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
-    pub at_ns: i64,
-    pub place: Place,
-    pub thread: u16,
-}
-
-/// One allocation, from birth to free.
-#[derive(Debug, Clone)]
-pub struct Block {
-    pub id: u64,
-    pub bytes: i64,
-    pub at_ns: i64,
-    pub scope: u32,
-    pub thread: u16,
-    pub from_loader: bool,
+pub struct Life {
     pub born: Place,
-    pub end: Option<End>,
-    /// `None` until the step it was made in has ended.
-    pub filing: Option<Filing>,
-    pub name: Option<Arc<str>>,
-    /// Whether the ledger's running totals contain it.
-    pub counted: bool,
-}
-
-impl Block {
-    /// What it is filed under; unattributed while nobody has said.
-    pub fn category(&self) -> Category {
-        self.filing.map_or(Category::Unattributed, |filing| filing.category)
-    }
+    pub ended: Option<Place>,
+    pub from_loader: bool,
+    /// It was freed on the thread that made it.
+    pub ended_at_home: bool,
+    /// It was freed within the call of the operator that made it.
+    pub ended_in_op: bool,
+    pub autocast_copy: bool,
+    /// It stands for what a caching allocator added to the block before it.
+    pub rounding: bool,
+    /// Its step was left unfinished, and it was alive when that step failed.
+    pub stranded: bool,
 }
 
 /// Under what a block is filed.
@@ -79,7 +61,7 @@ impl Filing {
         Filing { category, detail: None }
     }
 
-    const fn workspace(detail: Detail) -> Self {
+    pub const fn workspace(detail: Detail) -> Self {
         Filing { category: Category::Workspace, detail: Some(detail) }
     }
 }
@@ -91,49 +73,65 @@ impl Filing {
 /// | --- | --- | --- |
 /// | a loader thread | freed there | workspace / input_temporary |
 /// | | handed over | input |
+/// | any operator | freed before it returned | workspace / kernel_scratch |
+/// | a caching allocator, rounding up | | workspace / rounding |
 /// | dataloader | freed in it | workspace / input_temporary |
 /// | | outlives it | input |
 /// | forward | freed in it | workspace / forward_temporary |
 /// | | released in a backward of the step | activation |
+/// | | alive when its step failed | activation |
 /// | | neither | workspace / output |
 /// | backward | freed in it or later in the step | workspace / activation_gradient |
 /// | | outlives the step, and no gradient is known by identity | gradient |
 /// | | outlives the step, and is none of the known gradients | unattributed |
 /// | optimizer | freed in the step | workspace / optimizer_temporary |
 /// | | outlives the step | adam_state |
+/// | validation | freed in it | workspace / validation_temporary |
 /// | elsewhere | freed by the end of the step | workspace / other_temporary |
 /// | | outlives it | workspace / held |
-pub fn file_by_lifetime(block: &Block, gradients_known: bool) -> Filing {
-    if block.from_loader {
-        return file_from_loader(block);
+pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
+    if life.rounding {
+        return Filing::workspace(Detail::Rounding);
     }
-    let ended = block.end.map(|end| end.place);
-    let same_turn = ended.is_some_and(|end| end.turn == block.born.turn);
-    let same_step = ended.is_some_and(|end| end.step == block.born.step);
-    match block.born.phase {
+    if life.from_loader {
+        return file_from_loader(life);
+    }
+    if life.ended_in_op {
+        return Filing::workspace(Detail::KernelScratch);
+    }
+    let same_turn = life.ended.is_some_and(|end| end.turn == life.born.turn);
+    let same_step = life.ended.is_some_and(|end| end.step == life.born.step);
+    match life.born.phase {
         Some(Phase::Dataloader) if same_turn => Filing::workspace(Detail::InputTemporary),
         Some(Phase::Dataloader) => Filing::plain(Category::Input),
-        Some(Phase::Forward) if same_turn => Filing::workspace(Detail::ForwardTemporary),
-        Some(Phase::Forward) if same_step && ended.and_then(|end| end.phase) == Some(Phase::Backward) => {
-            Filing::plain(Category::Activation)
-        }
-        Some(Phase::Forward) => Filing::workspace(Detail::Output),
+        Some(Phase::Forward) => file_from_forward(life, same_turn, same_step),
         Some(Phase::Backward) if same_step => Filing::workspace(Detail::ActivationGradient),
         Some(Phase::Backward) if gradients_known => Filing::plain(Category::Unattributed),
         Some(Phase::Backward) => Filing::plain(Category::Gradient),
         Some(Phase::Optimizer) if same_step => Filing::workspace(Detail::OptimizerTemporary),
         Some(Phase::Optimizer) => Filing::plain(Category::AdamState),
-        Some(Phase::Communication | Phase::Other) | None if block.end.is_some() => {
-            Filing::workspace(Detail::OtherTemporary)
-        }
-        Some(Phase::Communication | Phase::Other) | None => Filing::workspace(Detail::Held),
+        Some(Phase::Validation) if same_turn => Filing::workspace(Detail::ValidationTemporary),
+        _ if life.ended.is_some() => Filing::workspace(Detail::OtherTemporary),
+        _ => Filing::workspace(Detail::Held),
     }
 }
 
-fn file_from_loader(block: &Block) -> Filing {
-    match block.end {
-        Some(end) if end.thread == block.thread => Filing::workspace(Detail::InputTemporary),
-        _ => Filing::plain(Category::Input),
+fn file_from_loader(life: &Life) -> Filing {
+    match life.ended_at_home {
+        true => Filing::workspace(Detail::InputTemporary),
+        false => Filing::plain(Category::Input),
+    }
+}
+
+fn file_from_forward(life: &Life, same_turn: bool, same_step: bool) -> Filing {
+    let released_by_backward = same_step && life.ended.and_then(|end| end.phase) == Some(Phase::Backward);
+    match (released_by_backward || life.stranded, same_turn) {
+        (true, _) => Filing {
+            category: Category::Activation,
+            detail: life.autocast_copy.then_some(Detail::AutocastWeightCopy),
+        },
+        (false, true) => Filing::workspace(Detail::ForwardTemporary),
+        (false, false) => Filing::workspace(Detail::Output),
     }
 }
 
@@ -141,24 +139,20 @@ fn file_from_loader(block: &Block) -> Filing {
 mod tests {
     use super::*;
 
-    fn place(step: Option<i64>, phase: Option<Phase>, turn: u64) -> Place {
+    fn place(step: Option<i64>, phase: Option<Phase>, turn: u32) -> Place {
         Place { step, phase, turn }
     }
 
-    fn block(born: Place, ended: Option<Place>) -> Block {
-        let end = ended.map(|place| End { at_ns: 2, place, thread: 0 });
-        Block {
-            id: 1,
-            bytes: 8,
-            at_ns: 1,
-            scope: 0,
-            thread: 0,
-            from_loader: false,
+    fn life(born: Place, ended: Option<Place>) -> Life {
+        Life {
             born,
-            end,
-            filing: None,
-            name: None,
-            counted: false,
+            ended,
+            from_loader: false,
+            ended_at_home: ended.is_some(),
+            ended_in_op: false,
+            autocast_copy: false,
+            rounding: false,
+            stranded: false,
         }
     }
 
@@ -166,6 +160,7 @@ mod tests {
     fn the_table_in_the_doc_holds() {
         let inside = |phase, turn| place(Some(1), Some(phase), turn);
         let next_step = place(Some(2), Some(Phase::Other), 9);
+        let validation = place(None, Some(Phase::Validation), 6);
         let cases = [
             (inside(Phase::Dataloader, 1), Some(inside(Phase::Dataloader, 1)), "workspace/input_temporary"),
             (inside(Phase::Dataloader, 1), Some(inside(Phase::Optimizer, 4)), "input"),
@@ -179,30 +174,51 @@ mod tests {
             (inside(Phase::Optimizer, 4), Some(inside(Phase::Optimizer, 4)), "workspace/optimizer_temporary"),
             (inside(Phase::Optimizer, 4), None, "adam_state"),
             (inside(Phase::Optimizer, 4), Some(next_step), "adam_state"),
+            (validation, Some(validation), "workspace/validation_temporary"),
+            (validation, None, "workspace/held"),
             (place(None, None, 0), None, "workspace/held"),
             (place(None, None, 0), Some(inside(Phase::Other, 5)), "workspace/other_temporary"),
         ];
         for (born, ended, expected) in cases {
-            let filing = file_by_lifetime(&block(born, ended), true);
-            let detail = filing.detail.map_or(String::new(), |detail| format!("/{detail}"));
-            assert_eq!(format!("{}{detail}", filing.category), expected, "{born:?} to {ended:?}");
+            assert_eq!(shown(&life(born, ended)), expected, "{born:?} to {ended:?}");
         }
+    }
+
+    fn shown(life: &Life) -> String {
+        let filing = file_by_lifetime(life, true);
+        let detail = filing.detail.map_or(String::new(), |detail| format!("/{detail}"));
+        format!("{}{detail}", filing.category)
     }
 
     #[test]
     fn a_survivor_of_backward_is_a_gradient_where_none_is_known_by_identity() {
-        let survivor = block(place(Some(1), Some(Phase::Backward), 3), None);
+        let survivor = life(place(Some(1), Some(Phase::Backward), 3), None);
         assert_eq!(file_by_lifetime(&survivor, false), Filing::plain(Category::Gradient));
     }
 
     #[test]
     fn a_loaders_block_is_input_unless_the_loader_frees_it_itself() {
-        let mut made = block(place(Some(1), Some(Phase::Forward), 2), None);
-        (made.from_loader, made.thread) = (true, 3);
-        assert_eq!(file_by_lifetime(&made, true).category, Category::Input);
-        made.end = Some(End { at_ns: 5, place: made.born, thread: 0 });
-        assert_eq!(file_by_lifetime(&made, true).category, Category::Input);
-        made.end = Some(End { at_ns: 5, place: made.born, thread: 3 });
-        assert_eq!(file_by_lifetime(&made, true).detail, Some(Detail::InputTemporary));
+        let born = place(Some(1), Some(Phase::Forward), 2);
+        let made = Life { from_loader: true, ..life(born, None) };
+        assert_eq!(shown(&made), "input");
+        assert_eq!(shown(&Life { ended: Some(born), ended_at_home: false, ..made }), "input");
+        let kept = Life { ended: Some(born), ended_at_home: true, ..made };
+        assert_eq!(shown(&kept), "workspace/input_temporary");
+    }
+
+    #[test]
+    fn what_never_left_its_operator_is_scratch() {
+        let backward = place(Some(1), Some(Phase::Backward), 3);
+        let scratch = Life { ended_in_op: true, ..life(backward, Some(backward)) };
+        assert_eq!(shown(&scratch), "workspace/kernel_scratch");
+    }
+
+    #[test]
+    fn what_a_failed_step_leaves_of_its_forward_is_activation() {
+        let forward = place(Some(1), Some(Phase::Forward), 2);
+        let stranded = Life { stranded: true, ..life(forward, Some(forward)) };
+        assert_eq!(shown(&stranded), "activation");
+        let copy = Life { autocast_copy: true, ..stranded };
+        assert_eq!(shown(&copy), "activation/autocast_weight_copy");
     }
 }
