@@ -9,14 +9,22 @@ fn main() {
 #[cfg(feature = "torch")]
 mod torch {
     use std::env;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
-    const SOURCES: [&str; 2] = ["src/probe/hook/shim.cpp", "src/train/adamw.cpp"];
+    const SOURCES: [&str; 6] = [
+        "src/probe/hook/allocator.cpp",
+        "src/probe/hook/cuda.cpp",
+        "src/probe/hook/events.cpp",
+        "src/probe/hook/ops.cpp",
+        "src/train/adamw.cpp",
+        "src/train/autocast.cpp",
+    ];
+    const HEADERS: [&str; 3] =
+        ["src/probe/hook/cuda.h", "src/probe/hook/events.h", "src/probe/hook/guarded.h"];
 
     pub fn build() {
         // The cc crate does not say which sources it read.
-        println!("cargo:rerun-if-changed=src/probe/hook/guarded.h");
-        for source in SOURCES {
+        for source in SOURCES.iter().chain(&HEADERS) {
             println!("cargo:rerun-if-changed={source}");
         }
         println!("cargo:rerun-if-env-changed=LIBTORCH");
@@ -25,7 +33,13 @@ mod torch {
         let lib =
             env::var("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from).expect("torch-sys names libtorch's folder");
         let root = env::var("LIBTORCH_INCLUDE").map(PathBuf::from).unwrap_or_else(|_| lib.join(".."));
-        cc::Build::new()
+        let mut compiler = cc::Build::new();
+        // A libtorch with CUDA comes with the headers of its caching allocator, which need CUDA's own. The
+        // wheels of the latter lie beside libtorch's; elsewhere CUDA_HOME leads to them.
+        if let Some(cuda) = cuda_headers(&root) {
+            compiler.include(cuda).define("STEPLEDGER_CUDA", None);
+        }
+        compiler
             .cpp(true)
             .std("c++17")
             .opt_level(2)
@@ -34,8 +48,17 @@ mod torch {
             .include(root.join("include/torch/csrc/api/include"))
             .files(SOURCES)
             .compile("stepledger_shim");
+        println!("cargo:rerun-if-env-changed=CUDA_HOME");
         // So that what is built here starts from any folder, without LD_LIBRARY_PATH.
         let lib = lib.canonicalize().unwrap_or(lib);
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
+    }
+
+    fn cuda_headers(root: &Path) -> Option<PathBuf> {
+        let wheel = root.canonicalize().ok()?.join("../nvidia/cu13/include");
+        let home = env::var("CUDA_HOME").map(|home| PathBuf::from(home).join("include"));
+        let allocator = root.join("include/c10/cuda/CUDACachingAllocator.h");
+        let complete = |folder: &PathBuf| folder.join("crt/host_config.h").exists();
+        home.into_iter().chain([wheel]).find(complete).filter(|_| allocator.exists())
     }
 }

@@ -78,7 +78,8 @@ fn a_loader_threads_tensor_is_input_while_it_waits_and_while_it_serves() {
     let kept = sink.0.borrow();
     let end = kept.steps[1].moments.iter().find(|moment| moment.moment == Moment::ForwardEnd).unwrap();
     assert_eq!(end.bytes[Category::Input], 4000);
-    let ended: Vec<_> = kept.steps.iter().flat_map(|step| &step.ended).chain(&kept.ended_after).collect();
+    let between = kept.between.iter().flat_map(|records| &records.ended);
+    let ended: Vec<_> = kept.steps.iter().flat_map(|step| &step.ended).chain(between).collect();
     let batches: Vec<_> = ended.iter().filter(|row| row.bytes == 4000).collect();
     assert!(batches.len() == 2 && batches.iter().all(|row| row.category == Category::Input), "{batches:?}");
 }

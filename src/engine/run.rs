@@ -5,17 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
-use stepledger_core::cli::{
-    AttentionName, DONE, Exit, INTERRUPTED, ModelName, Outcome, RunArgs, print, read,
-};
+use stepledger_core::cli::{DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, print, read};
 
 use super::progress::Progress;
 use crate::probe::{Options, machine};
-use crate::record::{RunRow, RunStatus};
+use crate::record::{RunRow, RunStatus, Trace};
 use crate::report::{Asked, summarize};
 use crate::rules::Lang;
 use crate::store::{Dataset, RunFolder};
-use crate::train::{AdamWConfig, Attention, Config, Files, ModelKind, TrainError, device, train};
+use crate::train::{AdamWConfig, Config, Files, TrainError, device, train};
 
 /// Trains, keeps the account, and prints it.
 pub fn run(args: &RunArgs) -> Outcome {
@@ -27,7 +25,11 @@ pub fn run(args: &RunArgs) -> Outcome {
     progress.finish();
     let run = outcome.map_err(|error| told(error, args))?;
     print_account(args, &run)?;
-    Ok(if run.status == RunStatus::Interrupted { INTERRUPTED } else { DONE })
+    Ok(match run.status {
+        RunStatus::Interrupted => INTERRUPTED,
+        RunStatus::OutOfMemory => OUT_OF_MEMORY,
+        _ => DONE,
+    })
 }
 
 /// Bad input ends with its own exit code; for the rest, what was kept until then is pointed to.
@@ -44,7 +46,7 @@ fn told(error: TrainError, args: &RunArgs) -> anyhow::Error {
 fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {
     let dir = args.account.out.join(&run.run_id);
     let account = read(&Dataset::open(&dir)?, None)?;
-    let asked = Asked { capacity_mb: None, lang: Lang::En };
+    let asked = Asked { capacity_mb: args.account.capacity_mb, lang: Lang::En };
     print(&summarize(&account, None)?, &asked, args.account.json)?;
     if !args.account.quiet {
         eprintln!("kept in {}", dir.display());
@@ -55,23 +57,23 @@ fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {
 fn config(args: &RunArgs) -> Result<Config, TrainError> {
     let RunArgs { model, training, files, .. } = args;
     let config = Config {
-        model: match model.model {
-            ModelName::Gpt => ModelKind::Gpt,
-            ModelName::Mlp => ModelKind::Mlp,
-        },
+        model: model.model,
         layers: model.layers,
         width: model.width,
         heads: model.heads,
         seq: model.seq,
         batch: training.batch,
+        accumulate: training.accumulate,
         steps: training.steps,
         warmup: training.warmup,
         seed: training.seed,
-        attention: match model.attention {
-            AttentionName::Sdpa => Attention::Sdpa,
-            AttentionName::Math => Attention::Math,
-        },
+        attention: model.attention,
+        precision: model.dtype,
+        zero_grad: training.zero_grad,
         adamw: AdamWConfig {
+            kind: training.adamw,
+            state_dtype: training.state_dtype,
+            master_weights: training.master_weights,
             lr: training.lr,
             betas: betas(&training.betas)?,
             eps: training.eps,
@@ -89,6 +91,13 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
         },
     };
     config.check(machine().memory_bytes)?;
+    if args.account.enforce && args.account.trace == Trace::Phases {
+        return Err(TrainError::Flag {
+            flag: "--enforce",
+            value: "with --trace phases".to_owned(),
+            allowed: "it takes --trace allocations or ops, whose hook keeps the limit".to_owned(),
+        });
+    }
     Ok(config)
 }
 
@@ -118,7 +127,8 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
         .trace(args.account.trace)
         .warmup(config.warmup)
         .flush_every(args.account.flush_every as usize)
-        .device(config.device))
+        .device(config.device)
+        .limit(args.account.limit_bytes()))
 }
 
 /// Becomes true at the first Ctrl-C (or SIGTERM); the second one ends the process at once.

@@ -4,17 +4,19 @@
 mod error;
 mod hook;
 mod machine;
+mod memory;
 mod names;
 mod opening;
 mod options;
 mod session;
+mod shares;
 mod spans;
 mod step;
 mod timing;
 mod watched;
 
 pub use error::ProbeError;
-pub use hook::{BYTES_PER_EVENT, HookError, libtorch_error, this_thread_loads};
+pub use hook::{BYTES_PER_EVENT, CopyObserver, HookError, libtorch_error, this_thread_loads};
 pub use machine::machine;
 pub use options::Options;
 pub use session::Probe;

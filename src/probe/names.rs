@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::timing;
+use crate::ledger::Site;
 
 /// The number of "no scope".
 pub const ROOT: u32 = 0;
@@ -32,10 +33,13 @@ impl Names {
         Names { scopes: vec![root], children: vec![HashMap::new()] }
     }
 
-    /// The number of scope `name` inside scope `parent`.
+    /// The number of scope `name` inside scope `parent`; `parent` itself once there are too many to number.
     pub fn number(&mut self, parent: u32, name: &str) -> u32 {
         if let Some(&number) = self.children[parent as usize].get(name) {
             return number;
+        }
+        if self.scopes.len() > Site::MAX_SCOPE as usize {
+            return parent;
         }
         let number = self.scopes.len() as u32;
         let path: Arc<str> = match parent {

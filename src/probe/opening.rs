@@ -24,6 +24,8 @@ pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow 
         device: device_name(options.device),
         parameters: None,
         trace: options.trace,
+        capacity_bytes: options.limit_bytes,
+        out_of_memory: None,
         machine: machine(),
         stepledger_version: env!("CARGO_PKG_VERSION").to_owned(),
         torch_version: Some(hook::torch_version()),
@@ -41,7 +43,10 @@ fn missing_from_the_start(options: &Options) -> Vec<String> {
     }
     match options.device {
         Device::Cpu => missing.push("device_ns: a CPU has no clock beside the host's".to_owned()),
-        _ => missing.push("device memory: only the CPU allocator is traced".to_owned()),
+        _ => missing.push("host memory: the account is that of the device".to_owned()),
+    }
+    if options.trace == Trace::Allocations {
+        missing.push("operators, and backward by scope: not traced (trace depth `ops` does)".to_owned());
     }
     missing
 }

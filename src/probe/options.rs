@@ -14,6 +14,7 @@ pub struct Options {
     pub(super) warmup: i64,
     pub(super) flush_every: usize,
     pub(super) device: Device,
+    pub(super) limit_bytes: Option<i64>,
 }
 
 impl Options {
@@ -27,6 +28,7 @@ impl Options {
             warmup: 0,
             flush_every: 50,
             device: Device::Cpu,
+            limit_bytes: None,
         }
     }
 
@@ -53,9 +55,17 @@ impl Options {
         self
     }
 
-    /// The device whose clock times the phases beside the host's.
+    /// The device whose memory the account is of, and whose clock times the phases beside the host's.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
+        self
+    }
+
+    /// The most bytes that may be alive on the device: an allocation beyond fails as if the memory were full.
+    /// On a CPU to the byte; on a GPU as the share of its memory that the caching allocator may reserve. Takes
+    /// a trace of allocations.
+    pub fn limit(mut self, bytes: Option<i64>) -> Self {
+        self.limit_bytes = bytes;
         self
     }
 }

@@ -8,25 +8,19 @@ use tch::nn::VarStore;
 use tch::{Device, Tensor};
 
 use super::error::ProbeError;
-use super::hook::{self, Hook};
+use super::hook;
+use super::memory::Memory;
 use super::opening::opening_row;
 use super::options::Options;
+use super::shares::{busy_pct, total_ns};
 use super::spans::{Spans, set_current, unset_current};
 use super::step::Step;
 use super::timing::{Clock, CudaClock};
-use super::watched::Watched;
-use crate::ledger::{Event, Identity, Ledger, StepAccount};
+use super::watched::{self, Watched};
+use crate::ledger::{Identity, StepAccount};
 use crate::record::{
-    AllocationRow, Phase, PhaseRow, RunRow, RunStatus, Sink, SpanKind, StepRecords, StepRow, Trace,
+    AllocationRow, BetweenRecords, Detail, Phase, RunRow, RunStatus, Sink, StepRecords, StepRow,
 };
-
-/// The memory half of the instruments; absent when only times are traced.
-struct Memory {
-    hook: Rc<Hook>,
-    ledger: Ledger,
-    /// Kept for its room.
-    events: Vec<Event>,
-}
 
 /// Watches one training loop. Start it before the model is built, so that the model's own memory is seen.
 ///
@@ -55,18 +49,10 @@ impl Probe {
     /// Turns the instruments on; the records will go to `sink`.
     pub fn start(options: Options, sink: impl Sink + 'static) -> Result<Self, ProbeError> {
         let device = device_clock(options.device)?;
-        let hook = match options.trace {
-            Trace::Phases => None,
-            Trace::Allocations => Some(Rc::new(Hook::start()?)),
-        };
-        let hook_ns_per_event = hook.as_deref().map(Hook::measure_event_cost);
-        let epoch_ns = hook::now_ns();
-        let memory = hook.clone().map(|hook| {
-            let (held_bytes, first_id) = hook.begin_account();
-            Memory { hook, ledger: Ledger::new(epoch_ns, held_bytes, first_id), events: Vec::new() }
-        });
+        let (memory, epoch_ns) = Memory::start(&options)?;
+        let hook = memory.as_ref().map(|memory| memory.hook.clone());
         let probe = Probe {
-            run: opening_row(&options, hook_ns_per_event),
+            run: opening_row(&options, memory.as_ref().map(|memory| memory.ns_per_event)),
             warmup: options.warmup,
             flush_every: options.flush_every,
             epoch_ns,
@@ -107,6 +93,40 @@ impl Probe {
         self.watched.add_buffers(buffers);
     }
 
+    /// Learns the optimizer's tensors, each with the name of the variable it belongs to. They are
+    /// `adam_state` without that too, by their lifetime; this gives them names, and a finer word to those that
+    /// have one. Call it once they are there.
+    pub fn watch_states<'a>(
+        &mut self,
+        states: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+        detail: Option<Detail>,
+    ) -> Result<(), ProbeError> {
+        if self.memory.is_some() {
+            self.identities.extend(watched::states(states, detail)?);
+        }
+        Ok(())
+    }
+
+    /// Runs a pass without training between two steps, as a phase of its own: it is timed, and its memory is
+    /// accounted for, but neither is any step's.
+    ///
+    /// # Errors
+    /// When the records cannot be kept. The work has been done all the same.
+    pub fn validation<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, ProbeError> {
+        self.open()?;
+        let depth = {
+            let mut spans = self.spans.borrow_mut();
+            spans.begin_between();
+            spans.enter_phase(Phase::Validation)
+        };
+        let made = in_phase(&self.spans, Phase::Validation, depth, work);
+        self.identify()?;
+        let phases = self.spans.borrow_mut().rows_between(self.next_step);
+        let StepAccount { moments, ended, .. } = self.file_events();
+        self.sink.push_between(BetweenRecords { phases, moments, ended });
+        Ok(made)
+    }
+
     /// The run's id, which is also its folder's name.
     pub fn run_id(&self) -> &str {
         &self.run.run_id
@@ -139,6 +159,18 @@ impl Probe {
         Ok(())
     }
 
+    /// Takes note that a step was left before its end.
+    pub(super) fn leave_step(&mut self, step: i64) {
+        self.spans.borrow_mut().leave_step(step);
+        // Without the gradients' names what is left of the step is still filed, by lifetime.
+        let _ = self.identify();
+        let StepAccount { moments, ended, failed, .. } = self.file_events();
+        self.run.out_of_memory = failed;
+        if self.opened {
+            self.sink.push_between(BetweenRecords { phases: Vec::new(), moments, ended });
+        }
+    }
+
     /// Files a step that has just ended and passes it on.
     pub(super) fn record(&mut self, ended: EndedStep) -> Result<(), ProbeError> {
         let begin_ns = hook::now_ns();
@@ -146,8 +178,9 @@ impl Probe {
         let dropped_before = self.run.dropped_events;
         let account = self.file_events();
         let wall_ns = ended.end_ns - ended.begin_ns;
-        let phases = self.spans.borrow_mut().rows(ended.step, wall_ns);
+        let phases = self.spans.borrow_mut().rows(ended.step, wall_ns, &account.backward);
         let traced = self.memory.is_some();
+        let beside = self.memory.as_ref().map(|memory| memory.beside()).transpose()?.flatten();
         let step = StepRow {
             step: ended.step,
             warmup: ended.step < self.warmup,
@@ -163,6 +196,9 @@ impl Probe {
             peak_phase: account.peak_phase,
             difference_bytes: traced.then_some(account.difference_bytes),
             observer_ns: hook::now_ns() - begin_ns + std::mem::take(&mut self.carried_observer_ns),
+            rounding_bytes: beside.map(|beside| beside.rounding_bytes),
+            cached_bytes: beside.map(|beside| beside.cached_bytes),
+            non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
         };
         let StepAccount { moments, ended, .. } = account;
         self.sink.push(StepRecords { step, phases, moments, ended });
@@ -187,10 +223,7 @@ impl Probe {
     fn file_events(&mut self) -> StepAccount {
         let identities = std::mem::take(&mut self.identities);
         let Some(memory) = &mut self.memory else { return StepAccount::default() };
-        memory.events.clear();
-        memory.hook.drain(&mut memory.events);
-        let spans = self.spans.borrow();
-        let account = memory.ledger.file(&memory.events, &identities, &|scope| spans.names.path(scope));
+        let account = memory.file(&identities, &*self.spans.borrow());
         self.run.dropped_events = memory.hook.dropped() as i64;
         self.run.events += account.events;
         self.difference_bytes = self.difference_bytes.max(account.difference_bytes);
@@ -198,23 +231,24 @@ impl Probe {
     }
 
     fn open_lifetimes(&self) -> Vec<AllocationRow> {
-        let spans = self.spans.borrow();
-        let open = |memory: &Memory| memory.ledger.open(&|scope| spans.names.path(scope));
-        self.memory.as_ref().map(open).unwrap_or_default()
+        self.memory.as_ref().map(Memory::open).unwrap_or_default()
     }
 
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
         self.ended = true;
         unset_current(&self.spans);
-        // A run that failed before it began leaves nothing behind.
-        if status == RunStatus::Complete {
+        // A run that failed before it began leaves nothing behind; one whose model did not fit is a result.
+        if matches!(status, RunStatus::Complete | RunStatus::OutOfMemory) {
             self.open()?;
         }
         if !self.opened {
             return Ok(());
         }
-        let rest = self.file_events();
-        self.sink.push_ended(rest.ended);
+        let StepAccount { moments, ended, failed, .. } = self.file_events();
+        self.sink.push_between(BetweenRecords { phases: Vec::new(), moments, ended });
+        // A run that is ended by something else has got over it.
+        self.run.out_of_memory =
+            failed.or(self.run.out_of_memory.take()).filter(|_| status == RunStatus::OutOfMemory);
         self.run.status = status;
         self.run.reason = reason;
         self.run.finished_at = Some(Utc::now());
@@ -247,8 +281,12 @@ impl Drop for Probe {
     fn drop(&mut self) {
         if !self.ended {
             let reason = "the program left the loop without finishing the run".to_owned();
+            let status = match self.run.out_of_memory {
+                Some(_) => RunStatus::OutOfMemory,
+                None => RunStatus::Failed,
+            };
             // There is nobody left to tell; the run's row then still says `running`.
-            let _ = self.end(RunStatus::Failed, Some(reason));
+            let _ = self.end(status, Some(reason));
         }
     }
 }
@@ -262,27 +300,21 @@ pub(super) struct EndedStep {
     pub tokens: Option<i64>,
 }
 
+/// Runs `work` as `phase`, which has just been entered, and leaves it however the work ends, by a panic too.
+pub(super) fn in_phase<T>(spans: &RefCell<Spans>, phase: Phase, depth: usize, work: impl FnOnce() -> T) -> T {
+    struct Leave<'a>(&'a RefCell<Spans>, Phase, usize);
+    impl Drop for Leave<'_> {
+        fn drop(&mut self) {
+            self.0.borrow_mut().leave_phase(self.1, self.2);
+        }
+    }
+    let _leave = Leave(spans, phase, depth);
+    work()
+}
+
 fn device_clock(device: Device) -> Result<Option<Box<dyn Clock>>, ProbeError> {
     match device {
         Device::Cuda(ordinal) => Ok(Some(Box::new(CudaClock::new(ordinal as i32)?))),
         _ => Ok(None),
     }
-}
-
-/// The share of the step that the device computed: by its own clock where it has one; else that of the
-/// phases that compute.
-fn busy_pct(phases: &[PhaseRow], wall_ns: i64) -> Option<f64> {
-    let in_phases = || phases.iter().filter(|row| row.kind == SpanKind::Phase);
-    let on_device: Option<i64> =
-        in_phases().filter(|row| COMPUTE.contains(&row.phase)).map(|row| row.device_ns).sum();
-    let busy_ns = on_device.filter(|&ns| ns > 0).unwrap_or_else(|| total_ns(phases, &COMPUTE));
-    // Clocks of two kinds may disagree by a little.
-    (wall_ns > 0).then(|| (100.0 * busy_ns as f64 / wall_ns as f64).min(100.0))
-}
-
-const COMPUTE: [Phase; 3] = [Phase::Forward, Phase::Backward, Phase::Optimizer];
-
-fn total_ns(phases: &[PhaseRow], of: &[Phase]) -> i64 {
-    let rows = phases.iter().filter(|row| row.kind == SpanKind::Phase && of.contains(&row.phase));
-    rows.map(|row| row.total_ns).sum()
 }

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use super::hook::Hook;
+use super::hook::{Hook, OpNames};
 use super::names::{Names, ROOT};
 use super::timing::{self, Clock, HostClock, Stamp};
-use crate::ledger::kind;
+use crate::ledger::{NodeTime, SiteNames, kind};
 use crate::record::{Phase, PhaseRow, SpanKind};
 
 /// One phase or scope, from enter to leave.
@@ -32,7 +33,8 @@ struct Open {
 
 /// What is open on the training thread, and what has been closed in this step.
 pub struct Spans {
-    pub names: Names,
+    names: Names,
+    ops: OpNames,
     hook: Option<Rc<Hook>>,
     host: HostClock,
     device: Option<Box<dyn Clock>>,
@@ -47,6 +49,7 @@ impl Spans {
         let phase_names = Phase::ALL.iter().map(|phase| timing::register(phase.as_str())).collect();
         Spans {
             names: Names::new(),
+            ops: OpNames::default(),
             hook,
             host: HostClock,
             device,
@@ -69,6 +72,18 @@ impl Spans {
         let end_ns = self.mark(kind::STEP_END, step as u64);
         self.in_step = false;
         end_ns
+    }
+
+    /// Leaves the step before its end.
+    pub fn leave_step(&mut self, step: i64) {
+        self.mark(kind::STEP_LEFT, step as u64);
+        self.in_step = false;
+    }
+
+    /// Begins to keep spans outside the steps.
+    pub fn begin_between(&mut self) {
+        self.in_step = true;
+        self.closed.clear();
     }
 
     /// Opens a phase; returns the depth to give to [`Spans::leave_phase`].
@@ -101,8 +116,30 @@ impl Spans {
     }
 
     /// One row for each phase and scope of the step just ended, which took `wall_ns`; `other` is what is
-    /// left of it.
-    pub fn rows(&mut self, step: i64, wall_ns: i64) -> Vec<PhaseRow> {
+    /// left of it. `backward` is what backward's nodes took, by the scope they belong to.
+    pub fn rows(&mut self, step: i64, wall_ns: i64, backward: &HashMap<u32, NodeTime>) -> Vec<PhaseRow> {
+        let mut rows = self.span_rows(step);
+        rows.extend(backward.iter().filter(|(scope, _)| **scope != ROOT).map(|(&scope, time)| PhaseRow {
+            calls: time.calls,
+            total_ns: time.total_ns,
+            ..self.row(step, Phase::Backward, scope)
+        }));
+        rows.push(other_row(step, wall_ns, &rows));
+        rows.sort_by(|a, b| (a.phase, a.kind, &a.name).cmp(&(b.phase, b.kind, &b.name)));
+        rows
+    }
+
+    /// The same of what has run between steps: its phases are no part of one.
+    pub fn rows_between(&mut self, next_step: i64) -> Vec<PhaseRow> {
+        self.in_step = false;
+        let mut rows = self.span_rows(next_step);
+        let phases = rows.iter_mut().filter(|row| row.kind == SpanKind::Phase);
+        phases.for_each(|row| row.kind = SpanKind::Between);
+        rows
+    }
+
+    /// One row for each phase and scope that has been closed.
+    fn span_rows(&mut self, step: i64) -> Vec<PhaseRow> {
         let mut rows: Vec<PhaseRow> = Vec::new();
         let mut row_of: HashMap<(Phase, u32), usize> = HashMap::new();
         for span in std::mem::take(&mut self.closed) {
@@ -118,8 +155,6 @@ impl Spans {
         if let Some(clock) = &mut self.device {
             clock.reset();
         }
-        rows.push(other_row(step, wall_ns, &rows));
-        rows.sort_by(|a, b| (a.phase, a.kind, &a.name).cmp(&(b.phase, b.kind, &b.name)));
         rows
     }
 
@@ -129,16 +164,21 @@ impl Spans {
     }
 
     fn first_row(&self, step: i64, span: &Span, device_ns: Option<i64>) -> PhaseRow {
-        let parent = self.names.get(span.scope).parent;
+        let total_ns = span.end_ns - span.begin_ns;
+        PhaseRow { calls: 1, total_ns, device_ns, ..self.row(step, span.phase, span.scope) }
+    }
+
+    fn row(&self, step: i64, phase: Phase, scope: u32) -> PhaseRow {
+        let parent = self.names.get(scope).parent;
         PhaseRow {
             step,
-            kind: if span.scope == ROOT { SpanKind::Phase } else { SpanKind::Scope },
-            phase: span.phase,
-            name: self.names.path(span.scope).unwrap_or_else(|| span.phase.as_str().into()),
+            kind: if scope == ROOT { SpanKind::Phase } else { SpanKind::Scope },
+            phase,
+            name: self.names.path(scope).unwrap_or_else(|| phase.as_str().into()),
             parent: self.names.path(parent),
-            calls: 1,
-            total_ns: span.end_ns - span.begin_ns,
-            device_ns,
+            calls: 0,
+            total_ns: 0,
+            device_ns: None,
         }
     }
 
@@ -173,6 +213,16 @@ impl Spans {
         if let Some(hook) = &self.hook {
             hook.set_scope(scope);
         }
+    }
+}
+
+impl SiteNames for Spans {
+    fn scope(&self, number: u32) -> Option<Arc<str>> {
+        self.names.path(number)
+    }
+
+    fn op(&self, number: u32) -> Option<Arc<str>> {
+        self.ops.get(number)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One training step under instruments.
 
 use super::error::ProbeError;
-use super::session::{EndedStep, Probe};
+use super::session::{EndedStep, Probe, in_phase};
 use crate::record::Phase;
 
 /// A step in progress. Run its parts through the phase methods; what runs outside them is `other`.
@@ -11,6 +11,7 @@ pub struct Step<'probe> {
     step: i64,
     begin_ns: i64,
     outcome: Result<(), ProbeError>,
+    finished: bool,
 }
 
 /// What a finished step looked like.
@@ -30,7 +31,7 @@ impl<'probe> Step<'probe> {
         begin_ns: i64,
         outcome: Result<(), ProbeError>,
     ) -> Self {
-        Step { probe, step, begin_ns, outcome }
+        Step { probe, step, begin_ns, outcome, finished: false }
     }
 
     /// Waits for (or makes) the batch: what is made here and outlives it is `input`.
@@ -66,10 +67,7 @@ impl<'probe> Step<'probe> {
 
     fn phase<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T {
         let depth = self.probe.spans.borrow_mut().enter_phase(phase);
-        let leave = LeavePhase { spans: &self.probe.spans, phase, depth };
-        let made = work();
-        drop(leave);
-        made
+        in_phase(&self.probe.spans, phase, depth, work)
     }
 
     /// Ends the step and records it. `loss` and `tokens` are `None` where the loop has none to tell.
@@ -77,28 +75,25 @@ impl<'probe> Step<'probe> {
     /// # Errors
     /// When the records cannot be kept (a full disk, say). The step has been made all the same.
     pub fn finish(
-        self,
+        mut self,
         loss: impl Into<Option<f64>>,
         tokens: impl Into<Option<i64>>,
     ) -> Result<StepSummary, ProbeError> {
-        let Step { probe, step, begin_ns, outcome } = self;
-        let end_ns = probe.spans.borrow_mut().end_step(step);
-        outcome?;
+        let Step { step, begin_ns, .. } = self;
+        let end_ns = self.probe.spans.borrow_mut().end_step(step);
+        self.finished = true;
+        std::mem::replace(&mut self.outcome, Ok(()))?;
         let (loss, tokens) = (loss.into(), tokens.into());
-        probe.record(EndedStep { step, begin_ns, end_ns, loss, tokens })?;
+        self.probe.record(EndedStep { step, begin_ns, end_ns, loss, tokens })?;
         Ok(StepSummary { step, wall_ns: end_ns - begin_ns, loss, tokens })
     }
 }
 
-/// Closes the phase however its work ends, by a panic too.
-struct LeavePhase<'a> {
-    spans: &'a std::cell::RefCell<super::spans::Spans>,
-    phase: Phase,
-    depth: usize,
-}
-
-impl Drop for LeavePhase<'_> {
+impl Drop for Step<'_> {
+    /// A step that is left by an error or a panic is not recorded as a step, but what its memory did is.
     fn drop(&mut self) {
-        self.spans.borrow_mut().leave_phase(self.phase, self.depth);
+        if !self.finished {
+            self.probe.leave_step(self.step);
+        }
     }
 }

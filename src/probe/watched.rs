@@ -7,8 +7,8 @@ use tch::Tensor;
 use tch::nn::VarStore;
 
 use super::hook::{self, HookError};
-use crate::ledger::Identity;
-use crate::record::Category;
+use crate::ledger::{Filing, Identity};
+use crate::record::{Category, Detail};
 
 /// Variables of one or more `VarStore`s.
 #[derive(Debug, Default)]
@@ -59,12 +59,25 @@ impl Watched {
         let named = |ids: Vec<u64>, category: Option<Category>| {
             ids.into_iter().enumerate().filter(|(_, id)| *id != 0).map(move |(i, id)| Identity {
                 id,
-                category: category.unwrap_or(self.categories[i]),
+                filing: Filing::plain(category.unwrap_or(self.categories[i])),
                 name: self.names[i].clone(),
             })
         };
         Ok(named(gradients, Some(Category::Gradient)).chain(named(blocks, None)).collect())
     }
+}
+
+/// The blocks that tensors of the optimizer occupy now, each with the name of the variable it belongs to.
+pub fn states<'a>(
+    states: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+    detail: Option<Detail>,
+) -> Result<Vec<Identity>, HookError> {
+    let (names, tensors): (Vec<&str>, Vec<Tensor>) =
+        states.into_iter().map(|(name, tensor)| (name, tensor.shallow_clone())).unzip();
+    let (blocks, _) = hook::blocks_of(&tensors)?;
+    let filing = Filing { category: Category::AdamState, detail };
+    let known = names.into_iter().zip(blocks).filter(|(_, id)| *id != 0);
+    Ok(known.map(|(name, id)| Identity { id, filing, name: name.into() }).collect())
 }
 
 fn storage(tensor: &Tensor) -> usize {

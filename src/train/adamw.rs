@@ -1,37 +1,54 @@
-//! AdamW through libtorch's fused op, with its states as tensors of ours.
+//! AdamW as libtorch's own operators compute it, with its states as tensors of ours.
 
 use std::ffi::{c_int, c_void};
+use std::ptr;
 
 use tch::{Kind, TchError, Tensor};
 
 use super::config::AdamWConfig;
 use super::error::TrainError;
 use crate::probe::libtorch_error;
+use crate::theory::{AdamWKind, StateType};
 
 type RawTensor = *mut c_void;
 
+/// The same in adamw.cpp.
+#[repr(C)]
+#[derive(Debug)]
+struct Numbers {
+    lr: f64,
+    beta1: f64,
+    beta2: f64,
+    eps: f64,
+    weight_decay: f64,
+}
+
 unsafe extern "C" {
     #[allow(clippy::too_many_arguments)]
-    fn sl_fused_adamw(
+    fn sl_adamw(
+        way: c_int,
         parameters: *const RawTensor,
+        masters: *const RawTensor,
         exp_avgs: *const RawTensor,
         exp_avg_sqs: *const RawTensor,
         steps: *const RawTensor,
         count: usize,
-        lr: f64,
-        beta1: f64,
-        beta2: f64,
-        eps: f64,
-        weight_decay: f64,
+        numbers: *const Numbers,
     ) -> c_int;
     fn sl_clear_gradients(tensors: *const RawTensor, count: usize) -> c_int;
+    fn sl_zero_gradients(tensors: *const RawTensor, count: usize) -> c_int;
 }
 
 /// Adam with decoupled weight decay (Loshchilov & Hutter 2019), all parameters alike.
+///
+/// The states have the type that the configuration says. Where it is not that of the parameters, the update is
+/// computed in the states' type and rounded once, as the parameters are written.
 #[derive(Debug)]
 pub struct AdamW {
     config: AdamWConfig,
     parameters: Vec<Tensor>,
+    /// f32 copies of the parameters, which are updated in their place.
+    masters: Option<Vec<Tensor>>,
     states: Option<States>,
 }
 
@@ -44,58 +61,94 @@ struct States {
 }
 
 impl AdamW {
-    pub fn new(config: AdamWConfig, parameters: Vec<Tensor>) -> Self {
-        AdamW { config, parameters, states: None }
+    /// `masters` are f32 copies of the parameters, in their order, if the configuration wants them.
+    pub fn new(config: AdamWConfig, parameters: Vec<Tensor>, masters: Option<Vec<Tensor>>) -> Self {
+        AdamW { config, parameters, masters, states: None }
     }
 
     /// Applies the gradients, each of which must exist. The first call makes the states, as PyTorch does.
     pub fn step(&mut self) -> Result<(), TrainError> {
         let states = match self.states.take() {
             Some(states) => states,
-            None => States::new(&self.parameters)?,
+            None => States::new(self.updated(), &self.config)?,
         };
         let states = self.states.insert(states);
-        let AdamWConfig { lr, betas, eps, weight_decay } = self.config;
-        let parameters = raw(&self.parameters);
+        let AdamWConfig { kind, lr, betas, eps, weight_decay, .. } = self.config;
+        let numbers = Numbers { lr, beta1: betas.0, beta2: betas.1, eps, weight_decay };
+        let (parameters, masters) = (raw(&self.parameters), self.masters.as_deref().map(raw));
         let (exp_avgs, exp_avg_sqs, steps) =
             (raw(&states.exp_avgs), raw(&states.exp_avg_sqs), raw(&states.steps));
-        // SAFETY: all four lists hold `parameters.len()` pointers to tensors that live until the end of
-        // this function; the shim checks nothing but what libtorch checks, and returns its errors.
+        // SAFETY: all lists hold `parameters.len()` pointers to tensors that live until the end of this
+        // function (or, for `masters`, the list is null); the shim returns libtorch's errors.
         check(unsafe {
-            sl_fused_adamw(
+            sl_adamw(
+                way(kind),
                 parameters.as_ptr(),
+                masters.as_ref().map_or(ptr::null(), |masters| masters.as_ptr()),
                 exp_avgs.as_ptr(),
                 exp_avg_sqs.as_ptr(),
                 steps.as_ptr(),
                 parameters.len(),
-                lr,
-                betas.0,
-                betas.1,
-                eps,
-                weight_decay,
+                &raw const numbers,
             )
         })
     }
 
+    /// Its two states and its counter for each parameter, by the parameter's place; empty before the first step.
+    pub fn states(&self) -> impl Iterator<Item = (usize, &Tensor)> {
+        let lists =
+            self.states.iter().flat_map(|states| [&states.exp_avgs, &states.exp_avg_sqs, &states.steps]);
+        lists.flat_map(|list| list.iter().enumerate())
+    }
+
+    /// The f32 copies of half-precision parameters, by the parameter's place.
+    pub fn masters(&self) -> impl Iterator<Item = (usize, &Tensor)> {
+        self.masters.iter().flatten().enumerate()
+    }
+
     /// Sets all gradients to none, which frees them.
-    pub fn zero_grad(&self) -> Result<(), TrainError> {
+    pub fn clear_gradients(&self) -> Result<(), TrainError> {
         let parameters = raw(&self.parameters);
         // SAFETY: the list holds `parameters.len()` pointers to live tensors.
         check(unsafe { sl_clear_gradients(parameters.as_ptr(), parameters.len()) })
     }
+
+    /// Sets all gradients to zero, which keeps them.
+    pub fn zero_gradients(&self) -> Result<(), TrainError> {
+        let parameters = raw(&self.parameters);
+        // SAFETY: the list holds `parameters.len()` pointers to live tensors.
+        check(unsafe { sl_zero_gradients(parameters.as_ptr(), parameters.len()) })
+    }
+
+    fn updated(&self) -> &[Tensor] {
+        self.masters.as_deref().unwrap_or(&self.parameters)
+    }
 }
 
 impl States {
-    fn new(parameters: &[Tensor]) -> Result<Self, TchError> {
-        let zeros = || -> Result<Vec<Tensor>, TchError> {
-            parameters.iter().map(|parameter| parameter.detach().f_zeros_like()).collect()
+    fn new(updated: &[Tensor], config: &AdamWConfig) -> Result<Self, TchError> {
+        let kind = |tensor: &Tensor| match config.state_dtype {
+            None => tensor.kind(),
+            Some(StateType::F32) => Kind::Float,
+            Some(StateType::Bf16) => Kind::BFloat16,
         };
-        let counter = |parameter: &Tensor| Tensor::f_zeros([], (Kind::Float, parameter.device()));
+        let zero = |tensor: &Tensor| Tensor::f_zeros(tensor.size(), (kind(tensor), tensor.device()));
+        let zeros = || -> Result<Vec<Tensor>, TchError> { updated.iter().map(zero).collect() };
+        let counter = |tensor: &Tensor| Tensor::f_zeros([], (Kind::Float, tensor.device()));
         Ok(States {
             exp_avgs: zeros()?,
             exp_avg_sqs: zeros()?,
-            steps: parameters.iter().map(counter).collect::<Result<_, _>>()?,
+            steps: updated.iter().map(counter).collect::<Result<_, _>>()?,
         })
+    }
+}
+
+/// The number of the way in adamw.cpp.
+fn way(kind: AdamWKind) -> c_int {
+    match kind {
+        AdamWKind::Fused => 0,
+        AdamWKind::Foreach => 1,
+        AdamWKind::Loop => 2,
     }
 }
 

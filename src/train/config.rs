@@ -6,30 +6,17 @@ use serde::Serialize;
 use tch::Device;
 
 use super::error::TrainError;
-use crate::theory::{Architecture, Attention, Shape};
+use crate::theory::{AdamWKind, Architecture, Attention, ModelKind, Precision, Shape, StateType, ZeroGrad};
 
-/// Which toy model to train.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelKind {
-    /// GPT-2's layout at any size.
-    Gpt,
-    /// A stack of Linear and GELU, applied to each position alone.
-    Mlp,
-}
-
-impl ModelKind {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ModelKind::Gpt => "gpt",
-            ModelKind::Mlp => "mlp",
-        }
-    }
-}
-
-/// AdamW's numbers.
+/// AdamW's numbers, and how it is computed and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AdamWConfig {
+    #[serde(rename = "adamw")]
+    pub kind: AdamWKind,
+    /// `None`: the type of what is updated, the parameters or the master weights.
+    pub state_dtype: Option<StateType>,
+    /// Keeps an f32 copy of half-precision parameters, which is what is updated.
+    pub master_weights: bool,
     pub lr: f64,
     pub betas: (f64, f64),
     pub eps: f64,
@@ -45,11 +32,16 @@ pub struct Config {
     pub heads: i64,
     pub seq: i64,
     pub batch: i64,
+    /// Micro-batches of `batch` sequences whose gradients make one step.
+    pub accumulate: i64,
+    #[serde(rename = "dtype")]
+    pub precision: Precision,
     /// Measured steps; the warm-up ones come before.
     pub steps: i64,
     pub warmup: i64,
     pub seed: i64,
     pub attention: Attention,
+    pub zero_grad: ZeroGrad,
     #[serde(flatten)]
     pub adamw: AdamWConfig,
     pub threads: i32,
@@ -81,10 +73,13 @@ impl Default for Config {
             heads: 4,
             seq: 64,
             batch: 8,
+            accumulate: 1,
+            precision: Precision::F32,
             steps: 100,
             warmup: 10,
             seed: 1,
             attention: Attention::Sdpa,
+            zero_grad: ZeroGrad::None,
             adamw: AdamWConfig::default(),
             threads: 2,
             loader_delay_ms: 0,
@@ -97,7 +92,15 @@ impl Default for Config {
 
 impl Default for AdamWConfig {
     fn default() -> Self {
-        AdamWConfig { lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 }
+        AdamWConfig {
+            kind: AdamWKind::Fused,
+            state_dtype: None,
+            master_weights: false,
+            lr: 1e-3,
+            betas: (0.9, 0.95),
+            eps: 1e-8,
+            weight_decay: 0.1,
+        }
     }
 }
 
@@ -109,7 +112,7 @@ impl Config {
 
     /// Tokens that one step trains on.
     pub fn tokens_per_step(&self) -> i64 {
-        self.batch * self.seq
+        self.batch * self.seq * self.accumulate
     }
 
     /// The sizes that theory goes by.
@@ -138,16 +141,17 @@ impl Config {
                 format!("--width {width} must be a multiple of it"),
             ));
         }
-        self.adamw.check()?;
+        self.adamw.check(self.precision)?;
         self.check_memory(memory_bytes)
     }
 
-    fn sizes(&self) -> [(&'static str, i64); 5] {
+    fn sizes(&self) -> [(&'static str, i64); 6] {
         [
             ("--width", self.width),
             ("--heads", self.heads),
             ("--seq", self.seq),
             ("--batch", self.batch),
+            ("--accumulate", self.accumulate),
             ("--steps", self.steps),
         ]
     }
@@ -177,7 +181,8 @@ fn check_range(flag: &'static str, value: i64, low: i64, high: i64) -> Result<()
 }
 
 impl AdamWConfig {
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&self, precision: Precision) -> Result<(), TrainError> {
+        self.check_types(precision)?;
         let positive = |flag, value: f64| match value.is_finite() && value > 0.0 {
             true => Ok(()),
             false => Err(TrainError::flag(flag, value, "allowed: any number above 0".to_owned())),
@@ -197,5 +202,22 @@ impl AdamWConfig {
             }
         }
         Ok(())
+    }
+
+    fn check_types(&self, precision: Precision) -> Result<(), TrainError> {
+        let in_half = precision == Precision::Bf16;
+        if self.master_weights && !in_half {
+            let why =
+                format!("needs --dtype bf16; with --dtype {precision} the parameters are f32 themselves");
+            return Err(TrainError::flag("--master-weights", "", why));
+        }
+        match self.state_dtype {
+            Some(StateType::Bf16) if !in_half || self.master_weights => Err(TrainError::flag(
+                "--state-dtype",
+                StateType::Bf16,
+                "needs --dtype bf16 without --master-weights, so that what is updated is bf16 too".to_owned(),
+            )),
+            _ => Ok(()),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Toy models to train under the instruments: a GPT in GPT-2's layout, and a plain MLP.
 
 mod adamw;
+mod autocast;
 mod config;
 mod data;
 mod error;
@@ -12,10 +13,11 @@ mod session;
 mod weights;
 
 pub use adamw::AdamW;
-pub use config::{AdamWConfig, Config, Files, ModelKind};
+pub use autocast::autocast;
+pub use config::{AdamWConfig, Config, Files};
 pub use data::{Batch, Loader, read_text};
 pub use error::TrainError;
 pub use model::{Model, build};
 pub use session::{device, train};
 
-pub use crate::theory::Attention;
+pub use crate::theory::{AdamWKind, Attention, ModelKind, Precision, StateType, ZeroGrad};

@@ -3,9 +3,10 @@
 use tch::nn::Path;
 use tch::{TchError, Tensor};
 
-use super::config::{Config, ModelKind};
+use super::config::Config;
 use super::gpt::Gpt;
 use super::mlp::MlpModel;
+use crate::theory::ModelKind;
 
 /// A model that turns a batch into a loss.
 pub trait Model {

@@ -3,16 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch::nn::VarStore;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 use super::adamw::AdamW;
+use super::autocast::autocast;
 use super::config::{Config, Files};
-use super::data::{Loader, read_text};
+use super::data::{Batch, Loader, read_text};
 use super::error::TrainError;
 use super::model::{Model, build};
 use super::weights;
 use crate::probe::{Options, Probe, Step, StepSummary, scope};
-use crate::record::{RunRow, RunStatus, Sink};
+use crate::record::{Detail, RunRow, RunStatus, Sink};
+use crate::theory::{Precision, ZeroGrad};
 
 /// Trains as `config` says and keeps the records in `sink`. `progress` hears of every step; when `stop`
 /// becomes true the step in progress is finished and the run ends as interrupted.
@@ -36,31 +38,29 @@ pub fn train(
     tch::manual_seed(config.seed);
     // The probe comes first, so that the model's own memory is seen.
     let mut probe = Probe::start(options, sink)?;
+    // It lives until the account closes: what it holds is alive then.
+    let mut trainer = None;
     let outcome = Trainer::new(config, text, &mut probe)
-        .and_then(|mut trainer| Ok((trainer.run(config, &mut probe, progress, stop)?, trainer)));
-    // The trainer lives on: what it holds is alive when the account closes.
+        .and_then(|new| trainer.insert(new).run(config, &mut probe, progress, stop));
     match outcome {
-        Ok((true, _trainer)) => Ok(probe.finish()?),
-        Ok((false, _trainer)) => Ok(probe
+        Ok(true) => Ok(probe.finish()?),
+        Ok(false) => Ok(probe
             .finish_as(RunStatus::Interrupted, Some("stopped by a signal (Ctrl-C or SIGTERM)".to_owned()))?),
-        Err(error) => Err(end_badly(probe, error)),
+        // A result like any other.
+        Err(TrainError::OutOfMemory(reason)) => Ok(probe.finish_as(RunStatus::OutOfMemory, Some(reason))?),
+        Err(error) => {
+            // If this fails too, the first error is still the one to tell.
+            let _ = probe.finish_as(RunStatus::Failed, Some(error.to_string()));
+            Err(error)
+        }
     }
-}
-
-/// Ends the run with the error as its reason, and gives the error back.
-fn end_badly(probe: Probe, error: TrainError) -> TrainError {
-    let status = match error {
-        TrainError::OutOfMemory(_) => RunStatus::OutOfMemory,
-        _ => RunStatus::Failed,
-    };
-    // If this fails too, the first error is still the one to tell.
-    let _ = probe.finish_as(status, Some(error.to_string()));
-    error
 }
 
 /// Everything that one run trains with.
 struct Trainer {
     store: VarStore,
+    /// The trained variables' names, in the optimizer's order.
+    names: Vec<String>,
     model: Box<dyn Model>,
     optimizer: AdamW,
     loader: Loader,
@@ -78,13 +78,23 @@ impl Trainer {
         if let Some(path) = &config.files.save_init {
             weights::save(path, "--save-init", &store, &*model)?;
         }
+        let (names, parameters) = trained(&store);
+        let masters = match config.adamw.master_weights {
+            true => Some(parameters.iter().map(Tensor::f_detach_copy).collect::<Result<_, _>>()?),
+            false => None,
+        };
+        if config.precision == Precision::Bf16 {
+            to_bf16(&store)?;
+        }
         probe.watch(&store);
         probe.watch_buffers(&model.buffers());
+        let optimizer = AdamW::new(config.adamw, parameters, masters);
+        probe.watch_states(named(&names, optimizer.masters()), Some(Detail::MasterWeight))?;
         probe.open()?;
-        let optimizer = AdamW::new(config.adamw, store.trainable_variables());
         let loader = Loader::start(text, config);
         Ok(Trainer {
             store,
+            names,
             model,
             optimizer,
             loader,
@@ -102,7 +112,10 @@ impl Trainer {
     ) -> Result<bool, TrainError> {
         let mut completed = true;
         for _ in 0..config.total_steps() {
-            let summary = self.step(probe.step(), config.tokens_per_step())?;
+            let summary = self.step(probe.step(), config)?;
+            if summary.step == 0 {
+                probe.watch_states(named(&self.names, self.optimizer.states()), None)?;
+            }
             progress(&summary);
             if stop.load(Ordering::Relaxed) {
                 completed = summary.step + 1 == config.total_steps();
@@ -113,20 +126,42 @@ impl Trainer {
         Ok(completed)
     }
 
-    fn step(&mut self, mut step: Step, tokens: i64) -> Result<StepSummary, TrainError> {
+    fn step(&mut self, mut step: Step, config: &Config) -> Result<StepSummary, TrainError> {
         {
             let _scope = scope("zero_grad");
-            self.optimizer.zero_grad()?;
+            match config.zero_grad {
+                ZeroGrad::None => self.optimizer.clear_gradients()?,
+                ZeroGrad::Zero => self.optimizer.zero_gradients()?,
+            }
         }
-        let batch = step.dataloader(|| self.loader.next())?;
-        let loss = step.forward(|| self.model.loss(&batch.tokens, &batch.targets))?;
-        step.backward(|| loss.f_backward())?;
+        let mut sum = 0.0;
+        for _ in 0..config.accumulate {
+            sum += self.micro_batch(&mut step, config)?;
+        }
         step.optimizer(|| self.optimizer.step())?;
-        let loss = read(loss)?;
+        Ok(step.finish(sum / config.accumulate as f64, config.tokens_per_step())?)
+    }
+
+    /// Adds one batch's part to the gradients; returns its loss.
+    fn micro_batch(&mut self, step: &mut Step, config: &Config) -> Result<f64, TrainError> {
+        let batch = step.dataloader(|| self.loader.next())?;
+        let loss = step.forward(|| self.loss(&batch, config))?;
+        step.backward(|| match config.accumulate {
+            1 => loss.f_backward(),
+            count => loss.f_div_scalar(count)?.f_backward(),
+        })?;
         if let Some(windows) = &mut self.windows {
             windows.extend(&batch.windows);
         }
-        Ok(step.finish(loss, tokens)?)
+        read(loss)
+    }
+
+    fn loss(&self, batch: &Batch, config: &Config) -> Result<Tensor, TrainError> {
+        let loss = || self.model.loss(&batch.tokens, &batch.targets);
+        Ok(match config.precision {
+            Precision::AmpBf16 => autocast(config.device, Kind::BFloat16, loss)??,
+            Precision::F32 | Precision::Bf16 => loss()?,
+        })
     }
 
     fn save(&self, config: &Config) -> Result<(), TrainError> {
@@ -138,6 +173,33 @@ impl Trainer {
         }
         Ok(())
     }
+}
+
+/// The trained variables with their names, sorted by them, tied ones once.
+fn trained(store: &VarStore) -> (Vec<String>, Vec<Tensor>) {
+    let mut variables: Vec<_> = store.variables().into_iter().filter(|(_, v)| v.requires_grad()).collect();
+    variables.sort_by(|(a, _), (b, _)| a.cmp(b));
+    variables.into_iter().unzip()
+}
+
+/// Keeps every variable in bfloat16 from now on, in the place it has in model and store.
+fn to_bf16(store: &VarStore) -> Result<(), TchError> {
+    tch::no_grad(|| {
+        for mut variable in store.variables().into_values().filter(|variable| variable.kind() == Kind::Float)
+        {
+            let half = variable.f_to_kind(Kind::BFloat16)?;
+            variable.f_set_data(&half)?;
+        }
+        Ok(())
+    })
+}
+
+/// Tensors that go with the variables at these places, with the variables' names.
+fn named<'a>(
+    names: &'a [String],
+    tensors: impl Iterator<Item = (usize, &'a Tensor)>,
+) -> impl Iterator<Item = (&'a str, &'a Tensor)> {
+    tensors.map(|(place, tensor)| (names[place].as_str(), tensor))
 }
 
 /// The loss as a number; on a GPU this waits for it.

@@ -9,6 +9,7 @@ pub type Outcome = anyhow::Result<u8>;
 pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
 pub const BAD_INPUT: u8 = 2;
+pub const OUT_OF_MEMORY: u8 = 3;
 pub const INTERRUPTED: u8 = 130;
 
 /// An error that wants an exit code of its own.

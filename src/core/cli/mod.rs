@@ -1,6 +1,6 @@
 //! The command line: flags in, results to stdout, everything else to stderr.
 //!
-//! Exit codes: 0 done, 1 the work failed, 2 the input or the flags were wrong, 130 interrupted.
+//! Exit codes: 0 done, 1 the work failed, 2 the input or the flags were wrong, 3 out of memory, 130 interrupted.
 
 mod exit;
 mod experiment;
@@ -10,9 +10,9 @@ mod run_args;
 mod show;
 mod words;
 
-pub use exit::{DONE, Exit, FAILED, INTERRUPTED, Outcome};
+pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use launch::launch;
-pub use run_args::{AttentionName, ModelName, RunArgs};
+pub use run_args::RunArgs;
 pub use show::{print, read};
 
 use clap::{Parser, Subcommand};
@@ -34,7 +34,7 @@ Examples:
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
-flags were wrong, 130 interrupted.";
+flags were wrong, 3 out of memory, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

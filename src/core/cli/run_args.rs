@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::words::one_of;
+use super::words::{bytes_of, mebibytes, one_of};
 use crate::record::Trace;
+use crate::theory::{AdamWKind, Attention, ModelKind, Precision, StateType, ZeroGrad};
 
 const AFTER_HELP: &str = "\
 The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
@@ -16,6 +17,8 @@ Examples:
   stepledger run --model mlp --layers 8 --width 256
   stepledger run --data book.txt --seq 128 --steps 500
   stepledger run --save-init w.safetensors --save-batches b.safetensors   for a repetition elsewhere
+  stepledger run --dtype amp-bf16 --accumulate 4
+  stepledger run --batch 64 --capacity-mb 64 --enforce                    what running out of memory looks like
   stepledger run --loader-delay-ms 50                                     what a slow input looks like";
 
 #[derive(Debug, Args)]
@@ -35,8 +38,8 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct ModelArgs {
     /// The model: a GPT in GPT-2's layout, or a plain stack of Linear and GELU
-    #[arg(long, value_enum, default_value_t = ModelName::Gpt)]
-    pub model: ModelName,
+    #[arg(long, default_value_t = ModelKind::Gpt, value_parser = one_of::<ModelKind>(ModelKind::WORDS))]
+    pub model: ModelKind,
     /// Blocks of the GPT, or layers of the MLP
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub layers: i64,
@@ -50,8 +53,11 @@ pub struct ModelArgs {
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub seq: i64,
     /// Attention by libtorch's fused kernel, or step by step
-    #[arg(long, value_enum, default_value_t = AttentionName::Sdpa)]
-    pub attention: AttentionName,
+    #[arg(long, default_value_t = Attention::Sdpa, value_parser = one_of::<Attention>(Attention::WORDS))]
+    pub attention: Attention,
+    /// What parameters are kept in and computed with; amp-bf16: f32 parameters, forward under autocast
+    #[arg(long, default_value_t = Precision::F32, value_parser = one_of::<Precision>(Precision::WORDS))]
+    pub dtype: Precision,
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +65,12 @@ pub struct TrainingArgs {
     /// Sequences in a batch
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub batch: i64,
+    /// Micro-batches a step: gradients of so many batches are added up before the optimizer runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub accumulate: i64,
+    /// What becomes of the gradients before a step: freed, or set to zero in place
+    #[arg(long, default_value_t = ZeroGrad::None, value_parser = one_of::<ZeroGrad>(ZeroGrad::WORDS))]
+    pub zero_grad: ZeroGrad,
     /// Measured steps
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub steps: i64,
@@ -68,6 +80,16 @@ pub struct TrainingArgs {
     /// Of the initial weights and of the batches
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: i64,
+    /// How AdamW is computed: one kernel, all tensors at once operation by operation (needs a further copy of the
+    /// parameters), or one tensor after the other
+    #[arg(long, default_value_t = AdamWKind::Fused, value_parser = one_of::<AdamWKind>(AdamWKind::WORDS))]
+    pub adamw: AdamWKind,
+    /// The type of Adam's states [default: that of what is updated, the parameters or the master weights]
+    #[arg(long, value_parser = one_of::<StateType>(StateType::WORDS))]
+    pub state_dtype: Option<StateType>,
+    /// With --dtype bf16: keep an f32 copy of the parameters, and update that
+    #[arg(long)]
+    pub master_weights: bool,
     /// AdamW's learning rate
     #[arg(long, value_name = "X", default_value_t = 1e-3)]
     pub lr: f64,
@@ -115,9 +137,16 @@ pub struct AccountArgs {
     /// The folder of runs; this one gets a folder of its own in it
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub out: PathBuf,
-    /// How deep to look: times only, or every allocation too
+    /// How deep to look: times only; every allocation too; or also which operator made each, and what backward
+    /// spends on each scope
     #[arg(long, default_value_t = Trace::Allocations, value_parser = one_of::<Trace>(Trace::WORDS))]
     pub trace: Trace,
+    /// The memory to fit into, in MiB [default: the device's]
+    #[arg(long, value_name = "N", value_parser = mebibytes)]
+    pub capacity_mb: Option<f64>,
+    /// Make --capacity-mb real: an allocation beyond it fails, and the run ends as out_of_memory (exit code 3)
+    #[arg(long, requires = "capacity_mb")]
+    pub enforce: bool,
     /// Make the records safe every N steps: what a crash can cost at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub flush_every: u32,
@@ -129,14 +158,9 @@ pub struct AccountArgs {
     pub quiet: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ModelName {
-    Gpt,
-    Mlp,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum AttentionName {
-    Sdpa,
-    Math,
+impl AccountArgs {
+    /// The limit to put on the allocator.
+    pub fn limit_bytes(&self) -> Option<i64> {
+        self.capacity_mb.filter(|_| self.enforce).map(bytes_of)
+    }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
-use super::words::one_of;
+use super::words::{mebibytes, one_of};
 use crate::report::{
     Account, Asked, Findings, Summary, find, peak_instant, render, render_findings, summarize,
 };
@@ -36,7 +36,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "N")]
     step: Option<i64>,
     /// The memory to fit into, in MiB, for the finding of what to try next [default: the device's]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = mebibytes)]
     capacity_mb: Option<f64>,
     /// The language of the sentences among the findings
     #[arg(long, default_value = "en", value_parser = one_of::<Lang>(Lang::WORDS))]
@@ -50,17 +50,8 @@ pub fn show(args: &ShowArgs) -> Outcome {
     let dir = resolve(&args.out, args.run.as_deref()).map_err(Exit::input)?;
     let account = read(&Dataset::open(&dir).map_err(Exit::input)?, args.step)?;
     let summary = summarize(&account, args.step).map_err(Exit::input)?;
-    print(&summary, &asked(args)?, args.json)?;
+    print(&summary, &Asked { capacity_mb: args.capacity_mb, lang: args.lang }, args.json)?;
     Ok(DONE)
-}
-
-fn asked(args: &ShowArgs) -> anyhow::Result<Asked> {
-    match args.capacity_mb {
-        Some(mb) if !(mb.is_finite() && mb > 0.0) => {
-            Err(Exit::input(format!("--capacity-mb {mb}: allowed: any number above 0")))
-        }
-        capacity_mb => Ok(Asked { capacity_mb, lang: args.lang }),
-    }
 }
 
 /// Reads what the account of one run, or of its step `only`, is made of.

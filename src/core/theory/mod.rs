@@ -4,6 +4,8 @@
 //! Theory and measurement never share a column: what comes from here is called theory wherever it is shown.
 #![forbid(unsafe_code)]
 
+mod choices;
 mod shape;
 
-pub use shape::{Architecture, Attention, Shape, VOCABULARY};
+pub use choices::{AdamWKind, Attention, ModelKind, Precision, StateType, ZeroGrad};
+pub use shape::{Architecture, Shape, VOCABULARY};

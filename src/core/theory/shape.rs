@@ -1,20 +1,11 @@
 //! A toy model's sizes, and the bytes that follow from them in f32.
 
-use serde::Serialize;
 use serde_json::{Map, Value};
+
+use super::choices::{Attention, ModelKind};
 
 /// Bytes are the vocabulary.
 pub const VOCABULARY: i64 = 256;
-
-/// How causal attention is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Attention {
-    /// libtorch's `scaled_dot_product_attention`.
-    Sdpa,
-    /// Scores, mask, softmax and product, each on its own.
-    Math,
-}
 
 /// Which of the toy models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +29,11 @@ impl Shape {
     pub fn of(config: &Map<String, Value>) -> Option<Shape> {
         let size = |name: &str| config.get(name)?.as_i64().filter(|&size| size > 0);
         let word = |name: &str| config.get(name)?.as_str();
-        let architecture = match word("model")? {
-            "gpt" => Architecture::Gpt {
-                heads: size("heads")?,
-                attention: if word("attention")? == "math" { Attention::Math } else { Attention::Sdpa },
-            },
-            "mlp" => Architecture::Mlp,
-            _ => return None,
+        let architecture = match word("model")?.parse().ok()? {
+            ModelKind::Gpt => {
+                Architecture::Gpt { heads: size("heads")?, attention: word("attention")?.parse().ok()? }
+            }
+            ModelKind::Mlp => Architecture::Mlp,
         };
         let (layers, width) = (size("layers")?, size("width")?);
         Some(Shape { architecture, layers, width, seq: size("seq")?, batch: size("batch")? })

@@ -1,4 +1,4 @@
-//! The C face of `shim.cpp`, name for name. Safe wrappers are in the parent module.
+//! The C face of the hook's C++ files, name for name. Safe wrappers are in the parent module.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -7,21 +7,46 @@ use crate::ledger::Event;
 /// An `at::Tensor` on libtorch's side.
 pub type RawTensor = *const c_void;
 
+// guarded.h
 unsafe extern "C" {
     pub fn sl_last_error() -> *const c_char;
-    pub fn sl_start() -> c_int;
-    pub fn sl_stop() -> c_int;
+}
+
+// events.cpp
+unsafe extern "C" {
     pub fn sl_now_ns() -> i64;
     pub fn sl_mark(kind: u8, payload: u64) -> i64;
     pub fn sl_set_scope(scope: u32);
-    pub fn sl_set_thread_origin(origin: u8);
+    pub fn sl_flag_this_thread(flag: u8);
     pub fn sl_number_this_thread();
     pub fn sl_begin_account(total_bytes: *mut i64, next_block: *mut u64);
     pub fn sl_dropped() -> u64;
     pub fn sl_pending() -> usize;
     pub fn sl_drain(out: *mut Event, room: usize) -> usize;
-    pub fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
-    pub fn sl_torch_version() -> *const c_char;
+}
+
+// allocator.cpp
+unsafe extern "C" {
+    pub fn sl_start(limit_bytes: i64) -> c_int;
+    pub fn sl_stop() -> c_int;
     pub fn sl_blocks(tensors: *const RawTensor, count: usize, blocks: *mut u64, gradients: *mut u64)
     -> c_int;
+    pub fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
+    pub fn sl_torch_version() -> *const c_char;
+}
+
+// ops.cpp
+unsafe extern "C" {
+    pub fn sl_observe_ops() -> c_int;
+    pub fn sl_ignore_ops() -> c_int;
+    pub fn sl_op_name(number: u32) -> *const c_char;
+    pub fn sl_observe_copies(handle: *mut u64) -> c_int;
+    pub fn sl_ignore_copies(handle: u64) -> c_int;
+}
+
+// cuda.cpp
+unsafe extern "C" {
+    pub fn sl_cuda_start(device: c_int, limit_bytes: i64, total_bytes: *mut i64) -> c_int;
+    pub fn sl_cuda_stop() -> c_int;
+    pub fn sl_cuda_beside(rounding: *mut i64, cached: *mut i64, non_torch: *mut i64) -> c_int;
 }

@@ -1,18 +1,24 @@
-//! The allocator hook: every allocation and free of libtorch's CPU allocator, on any thread, as a stream
-//! of [`Event`]s.
+//! The allocator hook: every allocation and free of libtorch's CPU allocator, or of a CUDA device's caching
+//! allocator, on any thread, as a stream of [`Event`]s.
 //!
-//! The C++ side (`shim.cpp`) wraps the allocator and writes; this side starts it, marks the step's
-//! boundaries in the same stream, and reads. At most 2,088,960 unread events of 48 bytes are kept (the last
-//! 4,096 places are for markers); what does not fit is counted, not lost in silence.
+//! The C++ side watches and writes (`events.cpp` the stream, `allocator.cpp` the CPU, `cuda.cpp` CUDA, `ops.cpp`
+//! the operators); this side starts it, marks the step's boundaries in the same stream, and reads. At most
+//! 2,088,960 unread events of 48 bytes are kept (the last 4,096 places are for markers); what does not fit is
+//! counted, not lost in silence.
 
+mod copies;
 mod ffi;
+mod ops;
+
+pub use copies::CopyObserver;
+pub use ops::OpNames;
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 
-use crate::ledger::{Event, kind, origin};
+use crate::ledger::{Event, flag, kind};
 
 /// Bytes of the observer's own memory that one unread event takes.
 pub const BYTES_PER_EVENT: usize = 48;
@@ -28,27 +34,64 @@ pub enum HookError {
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
+/// What the hook is to watch.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch {
+    /// Whose memory the account is of.
+    pub device: Device,
+    /// The most bytes that may be alive there; an allocation beyond fails.
+    pub limit_bytes: Option<i64>,
+    /// Whether operators are observed too.
+    pub ops: bool,
+}
+
+/// What lies beside a caching allocator's account, and the part of it that is rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside {
+    pub rounding_bytes: i64,
+    pub cached_bytes: i64,
+    pub non_torch_bytes: i64,
+}
+
 /// The hook while it records; one at a time in a process. Dropping it gives libtorch its allocator back.
 #[derive(Debug)]
 pub struct Hook {
+    watch: Watch,
     dropped_before: u64,
 }
 
 impl Hook {
-    /// Puts the recorder in front of libtorch's CPU allocator.
-    pub fn start() -> Result<Hook, HookError> {
+    /// Puts the recorder in front of libtorch's CPU allocator, or on a CUDA device's caching allocator.
+    pub fn start(watch: Watch) -> Result<Hook, HookError> {
         if RECORDING.swap(true, Ordering::SeqCst) {
             return Err(HookError::AlreadyRecording);
         }
-        // SAFETY: plain calls without arguments; the flag above makes this the only recorder and reader.
+        let limit_bytes = watch.limit_bytes.unwrap_or(0);
+        let mut total_bytes = 0;
+        // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
             ffi::sl_number_this_thread();
-            (Hook { dropped_before: ffi::sl_dropped() }, ffi::sl_start() != 0)
+            let hook = Hook { watch, dropped_before: ffi::sl_dropped() };
+            let failed = match watch.device {
+                Device::Cuda(ordinal) => {
+                    ffi::sl_cuda_start(ordinal as i32, limit_bytes, &raw mut total_bytes)
+                }
+                _ => ffi::sl_start(limit_bytes),
+            };
+            // From here on dropping the hook undoes what has been done.
+            (hook, failed != 0 || (watch.ops && ffi::sl_observe_ops() != 0))
         };
-        if failed {
-            return Err(last_error());
-        }
-        Ok(hook)
+        if failed { Err(last_error()) } else { Ok(hook) }
+    }
+
+    /// What lies beside the account now; `None` on a CPU, which has no caching allocator.
+    pub fn beside(&self) -> Result<Option<Beside>, HookError> {
+        let Device::Cuda(_) = self.watch.device else { return Ok(None) };
+        let mut beside = Beside { rounding_bytes: 0, cached_bytes: 0, non_torch_bytes: 0 };
+        let Beside { rounding_bytes, cached_bytes, non_torch_bytes } = &mut beside;
+        // SAFETY: writes three numbers to places of ours.
+        let failed = unsafe { ffi::sl_cuda_beside(rounding_bytes, cached_bytes, non_torch_bytes) };
+        if failed != 0 { Err(last_error()) } else { Ok(Some(beside)) }
     }
 
     /// Puts a marker into the stream and returns its instant.
@@ -113,8 +156,16 @@ impl Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        // SAFETY: a plain call; its failure would only leave the recorder in place, not recording.
-        unsafe { ffi::sl_stop() };
+        // SAFETY: plain calls; their failure would only leave a recorder in place, not recording.
+        unsafe {
+            if self.watch.ops {
+                ffi::sl_ignore_ops();
+            }
+            match self.watch.device {
+                Device::Cuda(_) => ffi::sl_cuda_stop(),
+                _ => ffi::sl_stop(),
+            };
+        }
         RECORDING.store(false, Ordering::SeqCst);
     }
 }
@@ -128,7 +179,7 @@ pub fn now_ns() -> i64 {
 /// Says that the calling thread fetches batches: what it makes and hands over is `input`.
 pub fn this_thread_loads() {
     // SAFETY: stores one thread-local number.
-    unsafe { ffi::sl_set_thread_origin(origin::LOADER) }
+    unsafe { ffi::sl_flag_this_thread(flag::LOADER) }
 }
 
 /// The numbers of the blocks behind `tensors`, and of those behind their gradients; 0 where there is no

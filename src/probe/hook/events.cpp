@@ -1,0 +1,241 @@
+// The stream: a bounded ring of chunks, written by any thread, read by one.
+//
+// One atomic word holds the number of the next event (upper 22 bits) and the allocator's total (lower 42
+// bits, 4 TiB). One exchange therefore claims a slot and moves the total: each event carries a total that
+// is exact in the order of the stream, without a lock. When there is no room the total moves alone, so a
+// number that was given out is always an event to come.
+
+#include "events.h"
+
+#include "cuda.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+
+namespace stepledger {
+
+thread_local Here here;
+
+namespace {
+
+constexpr int kTotalBits = 42;
+constexpr uint64_t kTotalMask = (uint64_t(1) << kTotalBits) - 1;
+constexpr uint64_t kOneEvent = uint64_t(1) << kTotalBits;
+constexpr uint32_t kNumberMask = (uint32_t(1) << (64 - kTotalBits)) - 1;
+constexpr uint32_t kChunkBits = 13;
+constexpr uint32_t kChunkEvents = 1u << kChunkBits;
+constexpr uint32_t kChunks = 256;
+constexpr uint32_t kPlaces = kChunkEvents * kChunks;
+static_assert(kPlaces <= (kNumberMask + 1) / 2, "a number must tell a full ring from an empty one");
+// One chunk stays out of use: the reader gives back a chunk it has read to the end, and no event may have
+// come round into that one.
+constexpr uint32_t kCapacity = kPlaces - kChunkEvents;
+// The last places are for markers: a step whose allocations did not fit is still known as a step.
+constexpr uint32_t kForMarkers = 4096;
+
+struct Slot {
+  Event event;
+  // The event's number + 1 once the event is whole; 0 before, as calloc leaves it.
+  std::atomic<uint32_t> ready;
+};
+
+static_assert(sizeof(Slot) == 48, "probe::BYTES_PER_EVENT says so");
+
+struct Chunk {
+  Slot slots[kChunkEvents];
+};
+
+std::atomic<uint64_t> word{0};
+std::atomic<uint32_t> tail{0};
+std::atomic<uint64_t> dropped{0};
+std::atomic<uint64_t> blocks{1};
+std::atomic<bool> recording{false};
+std::atomic<bool> on_cuda{false};
+std::atomic<Chunk*> chunks[kChunks];
+// Marks a chunk that could not be had: its events are dropped, and the reader knows not to wait for them.
+Chunk* const kNoMemory = reinterpret_cast<Chunk*>(alignof(Chunk));
+
+std::atomic<uint16_t> next_thread{0};
+std::atomic<uint32_t> scope{0};
+std::atomic<uint32_t> shared_site{0};
+std::atomic<uint64_t> shared_call{0};
+
+// The chunk that event `number` belongs in, made on first use: straight from malloc, so that the observer
+// stays out of its own account.
+Chunk* chunk_for(uint32_t number) {
+  std::atomic<Chunk*>& place = chunks[(number & (kPlaces - 1)) >> kChunkBits];
+  Chunk* chunk = place.load(std::memory_order_acquire);
+  if (chunk) return chunk;
+  Chunk* fresh = static_cast<Chunk*>(std::calloc(1, sizeof(Chunk)));
+  if (!fresh) fresh = kNoMemory;
+  if (place.compare_exchange_strong(chunk, fresh, std::memory_order_acq_rel)) return fresh;
+  if (fresh != kNoMemory) std::free(fresh);
+  return chunk;
+}
+
+// Moves the total by `delta` and claims the next event's number. Returns whether there was room for one;
+// `before` is the word as it was.
+bool claim(uint8_t kind, int64_t delta, uint64_t& before) {
+  const bool memory = kind == kAlloc || kind == kFree || kind == kNode;
+  const uint32_t room = memory ? kCapacity - kForMarkers : kCapacity;
+  before = word.load(std::memory_order_relaxed);
+  for (;;) {
+    const uint32_t unread = (uint32_t(before >> kTotalBits) - tail.load(std::memory_order_acquire)) & kNumberMask;
+    const bool fits = unread < room;
+    const uint64_t after = before + (fits ? kOneEvent : 0) + uint64_t(delta);
+    if (word.compare_exchange_weak(before, after, std::memory_order_acq_rel, std::memory_order_relaxed)) return fits;
+  }
+}
+
+// Reads the next `count` events, which must have been claimed, and makes their places free. Copies them to
+// `out` unless that is null. Returns how many there were: those without memory are left out.
+size_t read_events(Event* out, uint32_t count) {
+  const uint32_t first = tail.load(std::memory_order_relaxed);
+  size_t copied = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = (first + i) & kNumberMask;
+    std::atomic<Chunk*>& place = chunks[(number & (kPlaces - 1)) >> kChunkBits];
+    Chunk* chunk;
+    while (!(chunk = place.load(std::memory_order_acquire))) std::this_thread::yield();
+    if (chunk != kNoMemory) {
+      Slot& slot = chunk->slots[number & (kChunkEvents - 1)];
+      while (slot.ready.load(std::memory_order_acquire) != number + 1) std::this_thread::yield();
+      if (out) out[copied] = slot.event;
+      ++copied;
+    }
+    // A chunk read to its end goes back, so that only unread events hold memory.
+    if ((number & (kChunkEvents - 1)) == kChunkEvents - 1) {
+      place.store(nullptr, std::memory_order_release);
+      if (chunk != kNoMemory) std::free(chunk);
+    }
+  }
+  tail.store((first + count) & kNumberMask, std::memory_order_release);
+  return copied;
+}
+
+uint32_t unread_at(uint64_t at) {
+  return (uint32_t(at >> kTotalBits) - tail.load(std::memory_order_relaxed)) & kNumberMask;
+}
+
+}  // namespace
+
+int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+uint16_t this_thread() {
+  if (here.number == UINT16_MAX) here.number = next_thread.fetch_add(1, std::memory_order_relaxed);
+  return here.number;
+}
+
+uint32_t site_here() {
+  if (here.depth) return here.site;
+  // A loader works for a later step, not for what the training thread is at.
+  return here.flags & kLoader ? 0 : shared_site.load(std::memory_order_relaxed);
+}
+
+uint64_t call_here() { return here.depth ? here.call : shared_call.load(std::memory_order_relaxed); }
+
+void share(uint32_t site, uint64_t call) {
+  shared_site.store(site, std::memory_order_relaxed);
+  shared_call.store(call, std::memory_order_relaxed);
+}
+
+uint32_t current_scope() { return scope.load(std::memory_order_relaxed); }
+
+namespace {
+
+// Writes an event. Its total is the CPU's, moved by `delta`, or else `*total`.
+int64_t write(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, const int64_t* total, uint8_t flags) {
+  const int64_t at_ns = now_ns();
+  uint64_t before;
+  if (!claim(kind, delta, before)) {
+    dropped.fetch_add(1, std::memory_order_relaxed);
+    return at_ns;
+  }
+  const uint32_t number = uint32_t(before >> kTotalBits);
+  Chunk* chunk = chunk_for(number);
+  if (chunk == kNoMemory) {
+    dropped.fetch_add(1, std::memory_order_relaxed);
+    return at_ns;
+  }
+  Slot& slot = chunk->slots[number & (kChunkEvents - 1)];
+  const int64_t total_after = total ? *total : int64_t(before & kTotalMask) + delta;
+  slot.event =
+      Event{at_ns, id, bytes, total_after, site_here(), this_thread(), kind, uint8_t(flags | here.flags)};
+  slot.ready.store(number + 1, std::memory_order_release);
+  return at_ns;
+}
+
+}  // namespace
+
+int64_t push(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, uint8_t flags) {
+  const bool cuda = on_cuda.load(std::memory_order_relaxed);
+  const bool memory = kind == kAlloc || kind == kFree || kind == kAllocFailed;
+  if (!recording.load(std::memory_order_relaxed) || (cuda && memory)) {
+    word.fetch_add(uint64_t(delta), std::memory_order_relaxed);
+    return 0;
+  }
+  if (!cuda) return write(kind, id, bytes, delta, nullptr, flags);
+  const int64_t total = cuda_total();
+  return write(kind, id, bytes, 0, &total, flags);
+}
+
+int64_t push_total(uint8_t kind, uint64_t id, int64_t bytes, int64_t total, uint8_t flags) {
+  return write(kind, id, bytes, 0, &total, flags);
+}
+
+void watch_cuda(bool on) { on_cuda.store(on, std::memory_order_seq_cst); }
+
+int64_t total_bytes() { return int64_t(word.load(std::memory_order_relaxed) & kTotalMask); }
+int64_t most_bytes() { return int64_t(kTotalMask); }
+uint64_t next_block() { return blocks.fetch_add(1, std::memory_order_relaxed); }
+bool is_recording() { return recording.load(std::memory_order_relaxed); }
+void set_recording(bool on) { recording.store(on, std::memory_order_seq_cst); }
+
+}  // namespace stepledger
+
+using namespace stepledger;
+
+extern "C" {
+
+int64_t sl_now_ns() { return now_ns(); }
+
+int64_t sl_mark(uint8_t kind, uint64_t payload) { return push(kind, payload, 0, 0); }
+
+// The scope that the training thread is in from now on.
+void sl_set_scope(uint32_t number) {
+  scope.store(number & kScopeMask, std::memory_order_relaxed);
+  shared_site.store(number & kScopeMask, std::memory_order_relaxed);
+}
+
+// Adds to what this thread's events are marked with (ledger::flag); lasts as long as the thread.
+void sl_flag_this_thread(uint8_t flag) { here.flags |= flag; }
+
+// Makes the calling thread number 0, if no thread has a number yet.
+void sl_number_this_thread() { this_thread(); }
+
+uint64_t sl_dropped() { return dropped.load(std::memory_order_acquire); }
+
+size_t sl_pending() { return unread_at(word.load(std::memory_order_acquire)); }
+
+// Copies at most `room` events, oldest first. One reader at a time.
+size_t sl_drain(Event* out, size_t room) {
+  const uint32_t there = unread_at(word.load(std::memory_order_acquire));
+  return read_events(out, room < there ? uint32_t(room) : there);
+}
+
+// Forgets what has been written so far, and tells the total and the next block's number at that very place
+// in the stream.
+void sl_begin_account(int64_t* total, uint64_t* next) {
+  *next = blocks.load(std::memory_order_acquire);
+  const uint64_t now = word.load(std::memory_order_acquire);
+  *total = on_cuda.load() ? cuda_total() : int64_t(now & kTotalMask);
+  read_events(nullptr, unread_at(now));
+}
+
+}  // extern "C"

@@ -1,0 +1,80 @@
+// The stream of events that every part of the hook writes into, and what is known of the writing thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stepledger {
+
+// Shared with `ledger::Event`; a test there pins its size.
+struct Event {
+  int64_t at_ns;
+  uint64_t id;
+  int64_t bytes;
+  int64_t total_bytes;
+  uint32_t site;
+  uint16_t thread;
+  uint8_t kind;
+  uint8_t flags;
+};
+static_assert(sizeof(Event) == 40, "must match ledger::Event");
+
+// ledger::kind
+constexpr uint8_t kAlloc = 0;
+constexpr uint8_t kFree = 1;
+constexpr uint8_t kAllocFailed = 6;
+constexpr uint8_t kNode = 7;
+
+// ledger::flag
+constexpr uint8_t kLoader = 1;
+constexpr uint8_t kInOp = 2;
+constexpr uint8_t kAutocastCopy = 4;
+constexpr uint8_t kRounding = 8;
+
+// ledger::Site: the scope's number in the lower bits, the operator's in the upper.
+constexpr uint32_t kScopeBits = 20;
+constexpr uint32_t kScopeMask = (1u << kScopeBits) - 1;
+
+// What a thread is doing. A thread that runs no operator itself (one of OpenMP's, say) works for the one
+// that does: for it, and for all threads while operators are not traced, there is `Shared`.
+struct Here {
+  uint16_t number = UINT16_MAX;
+  uint8_t flags = 0;
+  // The operators in progress on this thread; while 0 the two below mean nothing.
+  uint32_t depth = 0;
+  uint32_t site = 0;
+  // Which call of an outermost operator this is, of all of the process; 0 between them.
+  uint64_t call = 0;
+};
+extern thread_local Here here;
+
+// The site and call of the threads without operators of their own.
+uint32_t site_here();
+uint64_t call_here();
+void share(uint32_t site, uint64_t call);
+// The scope that the training thread is in.
+uint32_t current_scope();
+
+int64_t now_ns();
+uint16_t this_thread();
+
+// Moves the total by `delta` and, while recording, writes the event. Returns its instant.
+int64_t push(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, uint8_t flags = 0);
+
+// Writes an event of an allocator that keeps its total itself. The CPU's total stays as it is.
+int64_t push_total(uint8_t kind, uint64_t id, int64_t bytes, int64_t total, uint8_t flags);
+
+// Whether the account is that of a CUDA device. What happens on the CPU is not written then.
+void watch_cuda(bool on);
+
+// The bytes alive, as this hook counts them.
+int64_t total_bytes();
+// The largest total that fits the word it is kept in: 4 TiB.
+int64_t most_bytes();
+// A number for a new block.
+uint64_t next_block();
+
+bool is_recording();
+void set_recording(bool on);
+
+}  // namespace stepledger
