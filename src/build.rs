@@ -44,6 +44,8 @@ mod torch {
             .std("c++17")
             .opt_level(2)
             .warnings(false)
+            // libtorch was compiled so, and some of its classes (RecordFunction) are laid out otherwise without.
+            .define("NDEBUG", None)
             .include(root.join("include"))
             .include(root.join("include/torch/csrc/api/include"))
             .files(SOURCES)
