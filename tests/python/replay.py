@@ -126,8 +126,11 @@ def load_batches(path):
 
 
 def input_and_target(batch):
-    """Two blocks of their own, so that the file's (which no allocator gave) is not kept alive."""
-    return batch[:, :-1].contiguous(), batch[:, 1:].contiguous()
+    """Two blocks of their own, so that the file's (which no allocator gave) is not kept alive.
+
+    `contiguous()` would not do: a batch of one sequence is contiguous already and would stay a view.
+    """
+    return tuple(part.clone(memory_format=torch.contiguous_format) for part in (batch[:, :-1], batch[:, 1:]))
 
 
 # Model and optimizer.
