@@ -6,7 +6,7 @@ use serde::Serialize;
 use tch::Device;
 
 use super::error::TrainError;
-use crate::theory::{Architecture, Attention, Shape};
+use crate::theory::{Architecture, Attention, Precision, Shape, Training};
 
 /// Which toy model to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,12 +114,13 @@ impl Config {
 
     /// The sizes that theory goes by.
     pub fn shape(&self) -> Shape {
-        let Config { layers, width, seq, batch, heads, attention, .. } = *self;
+        let Config { layers, width, seq, batch, heads, attention, threads, .. } = *self;
         let architecture = match self.model {
             ModelKind::Gpt => Architecture::Gpt { heads, attention },
             ModelKind::Mlp => Architecture::Mlp,
         };
-        Shape { architecture, layers, width, seq, batch }
+        let training = Training { threads: i64::from(threads), ..Training::default() };
+        Shape { architecture, layers, width, seq, batch, precision: Precision::F32, training }
     }
 
     /// Refuses what cannot be run, naming the flag, its value and what is allowed.
