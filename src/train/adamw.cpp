@@ -79,12 +79,14 @@ Correction correction(const at::Tensor& step, const AdamWNumbers& numbers) {
 }
 
 // All tensors at once, one operation after the other: needs a further copy of all parameters.
-void foreach(const Group& group, const AdamWNumbers& numbers) {
+void foreach(Group& group, const AdamWNumbers& numbers) {
   count_steps(group.steps);
   if (numbers.weight_decay != 0) at::_foreach_mul_(group.params, 1 - numbers.lr * numbers.weight_decay);
   at::_foreach_lerp_(group.exp_avgs, group.grads, 1 - numbers.beta1);
   at::_foreach_mul_(group.exp_avg_sqs, numbers.beta2);
   at::_foreach_addcmul_(group.exp_avg_sqs, group.grads, group.grads, 1 - numbers.beta2);
+  // Copies in the states' type, if they are, make room for the denominators.
+  group.grads.clear();
   std::vector<at::Scalar> step_sizes, roots;
   for (const at::Tensor& step : group.steps) {
     const Correction corrected = correction(step, numbers);
@@ -98,13 +100,14 @@ void foreach(const Group& group, const AdamWNumbers& numbers) {
 }
 
 // One tensor, one operation after the other: needs two further copies of it.
-void single(const Group& group, const AdamWNumbers& numbers) {
-  at::Tensor param = group.params[0], grad = group.grads[0], step = group.steps[0];
+void single(Group& group, const AdamWNumbers& numbers) {
+  at::Tensor param = group.params[0], step = group.steps[0];
   at::Tensor exp_avg = group.exp_avgs[0], exp_avg_sq = group.exp_avg_sqs[0];
   step.add_(1);
   if (numbers.weight_decay != 0) param.mul_(1 - numbers.lr * numbers.weight_decay);
-  exp_avg.lerp_(grad, 1 - numbers.beta1);
-  exp_avg_sq.mul_(numbers.beta2).addcmul_(grad, grad, 1 - numbers.beta2);
+  exp_avg.lerp_(group.grads[0], 1 - numbers.beta1);
+  exp_avg_sq.mul_(numbers.beta2).addcmul_(group.grads[0], group.grads[0], 1 - numbers.beta2);
+  group.grads.clear();
   const Correction corrected = correction(step, numbers);
   const at::Tensor denominator = exp_avg_sq.sqrt().div(corrected.second_root).add_(numbers.eps);
   param.addcdiv_(exp_avg, denominator, -corrected.step_size);
@@ -113,7 +116,7 @@ void single(const Group& group, const AdamWNumbers& numbers) {
 // Which of the three; the same in adamw.rs.
 enum Way { kFused = 0, kForeach = 1, kLoop = 2 };
 
-void update(Way way, const Group& group, const AdamWNumbers& numbers) {
+void update(Way way, Group& group, const AdamWNumbers& numbers) {
   switch (way) {
     case kFused:
       return fused(group, numbers);
@@ -135,8 +138,7 @@ Tensors as_type(const Tensors& tensors, const Tensors& like) {
 // Updates `group.params` (of any type) in the states' type, and `stored` (the parameters that the model has)
 // from them.
 void step(Way way, Group group, const Tensors& stored, const AdamWNumbers& numbers) {
-  const Tensors kept = group.params;
-  group.params = as_type(kept, group.exp_avgs);
+  group.params = as_type(group.params, group.exp_avgs);
   group.grads = as_type(group.grads, group.exp_avgs);
   update(way, group, numbers);
   if (!group.params[0].is_same(stored[0])) at::_foreach_copy_(stored, group.params);
@@ -161,8 +163,10 @@ int sl_adamw(int way, at::Tensor* const* parameters, at::Tensor* const* masters,
     Group group{masters ? list(masters, count) : stored, {}, list(exp_avgs, count), list(exp_avg_sqs, count),
                 list(steps, count)};
     for (const at::Tensor& param : stored) group.grads.push_back(param.grad());
-    if (way != kLoop) return step(Way(way), group, stored, *numbers);
-    for (size_t i = 0; i < count; ++i) step(kLoop, part(group, i), {stored[i]}, *numbers);
+    // Copies in another type are made of one tensor at a time, but where all are needed at once.
+    const bool mixed = stored[0].scalar_type() != group.exp_avgs[0].scalar_type();
+    if (way == kForeach || (way == kFused && !mixed)) return step(Way(way), group, stored, *numbers);
+    for (size_t i = 0; i < count; ++i) step(Way(way), part(group, i), {stored[i]}, *numbers);
   });
 }
 

@@ -8,7 +8,7 @@ use tch::{Kind, TchError, Tensor};
 use super::config::AdamWConfig;
 use super::error::TrainError;
 use crate::probe::libtorch_error;
-use crate::theory::{AdamWKind, StateType};
+use crate::theory::{AdamWKind, Float};
 
 type RawTensor = *mut c_void;
 
@@ -129,8 +129,8 @@ impl States {
     fn new(updated: &[Tensor], config: &AdamWConfig) -> Result<Self, TchError> {
         let kind = |tensor: &Tensor| match config.state_dtype {
             None => tensor.kind(),
-            Some(StateType::F32) => Kind::Float,
-            Some(StateType::Bf16) => Kind::BFloat16,
+            Some(Float::F32) => Kind::Float,
+            Some(Float::Bf16) => Kind::BFloat16,
         };
         let zero = |tensor: &Tensor| Tensor::f_zeros(tensor.size(), (kind(tensor), tensor.device()));
         let zeros = || -> Result<Vec<Tensor>, TchError> { updated.iter().map(zero).collect() };

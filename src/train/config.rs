@@ -6,7 +6,9 @@ use serde::Serialize;
 use tch::Device;
 
 use super::error::TrainError;
-use crate::theory::{AdamWKind, Architecture, Attention, ModelKind, Precision, Shape, StateType, ZeroGrad};
+use crate::theory::{
+    AdamWKind, Architecture, Attention, Float, ModelKind, Precision, Shape, Training, ZeroGrad,
+};
 
 /// AdamW's numbers, and how it is computed and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -14,7 +16,7 @@ pub struct AdamWConfig {
     #[serde(rename = "adamw")]
     pub kind: AdamWKind,
     /// `None`: the type of what is updated, the parameters or the master weights.
-    pub state_dtype: Option<StateType>,
+    pub state_dtype: Option<Float>,
     /// Keeps an f32 copy of half-precision parameters, which is what is updated.
     pub master_weights: bool,
     pub lr: f64,
@@ -117,12 +119,20 @@ impl Config {
 
     /// The sizes that theory goes by.
     pub fn shape(&self) -> Shape {
-        let Config { layers, width, seq, batch, heads, attention, .. } = *self;
+        let Config { layers, width, seq, batch, heads, attention, precision, .. } = *self;
         let architecture = match self.model {
             ModelKind::Gpt => Architecture::Gpt { heads, attention },
             ModelKind::Mlp => Architecture::Mlp,
         };
-        Shape { architecture, layers, width, seq, batch }
+        let training = Training {
+            adamw: self.adamw.kind,
+            state: self.adamw.state_dtype,
+            master_weights: self.adamw.master_weights,
+            accumulate: self.accumulate,
+            zero_grad: self.zero_grad,
+            threads: i64::from(self.threads),
+        };
+        Shape { architecture, layers, width, seq, batch, precision, training }
     }
 
     /// Refuses what cannot be run, naming the flag, its value and what is allowed.
@@ -212,9 +222,9 @@ impl AdamWConfig {
             return Err(TrainError::flag("--master-weights", "", why));
         }
         match self.state_dtype {
-            Some(StateType::Bf16) if !in_half || self.master_weights => Err(TrainError::flag(
+            Some(Float::Bf16) if !in_half || self.master_weights => Err(TrainError::flag(
                 "--state-dtype",
-                StateType::Bf16,
+                Float::Bf16,
                 "needs --dtype bf16 without --master-weights, so that what is updated is bf16 too".to_owned(),
             )),
             _ => Ok(()),

@@ -20,4 +20,4 @@ pub use error::TrainError;
 pub use model::{Model, build};
 pub use session::{device, train};
 
-pub use crate::theory::{AdamWKind, Attention, ModelKind, Precision, StateType, ZeroGrad};
+pub use crate::theory::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};

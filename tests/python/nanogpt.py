@@ -86,7 +86,10 @@ class Gpt(nn.Module):
         seq = tokens.shape[1]
         positions = torch.arange(seq)
         future = None if self.future is None else self.future[:seq, :seq]
-        x = self.transformer.wte(tokens) + self.transformer.wpe(positions)
+        # Positions are looked up first, as from Rust: backward goes through the two in the opposite order.
+        position = self.transformer.wpe(positions)
+        x = self.transformer.wte(tokens) + position
+        del position
         x = run_blocks(self.transformer.h, x, self.group, future)
         return mean_loss(self.lm_head(self.transformer.ln_f(x)), targets)
 

@@ -8,23 +8,18 @@ goes to stdout:
     {"losses": [one a step, every digit], "torch": "2.11.0", "parameters": P,
      "live_bytes_forward_end": B or null, "peak_bytes": B or null, "memory": {...} or null}
 
-**Memory** (`--memory`) is measured in an extra pass over the first steps, from the same weights, inside
-`torch.profiler` with `profile_memory=True`: the `[memory]` events of its allocator reporter, put in
-order of time, give what was alive at each moment of the last of these steps (which has optimizer
-states, as every later step has). The limits of that measurement:
+**Memory** (`--memory`) is measured in an extra pass over the first steps, from the same weights, and tells
+of the last of these (which has optimizer states, as every later step has): `live_bytes` at the moments of
+the step, `live_bytes_each_forward_end` and `activation_bytes` one a micro-batch, `peak_bytes`, `peaks` by
+phase over all micro-batches. What it can see and what not is said in memory.py.
 
-- The reporter is thread-local and is not handed to OpenMP's workers, so what these allocate is not
-  seen. The pass therefore runs on one thread; kernels that allocate per thread allocate less then.
-- Blocks made before the profiler started are unknown to it. The model, the optimizer and the batches
-  are therefore made inside.
-- It counts what goes through the CPU allocator, in bytes asked for: neither oneDNN's and MKL's own
-  buffers, nor files mapped into memory, nor zero-size tensors.
+**Types** (`--dtype`): with `bf16` the parameters are cast after loading and all computes in bf16; with
+`amp-bf16` they stay f32 and the forward, loss included, runs under `torch.autocast`, backward outside it.
 
 Wrong input ends with exit code 2 and a message that names the file and the tensors.
 """
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -36,11 +31,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from adamw import make_optimizer
+from memory import STEP_START, measure
 from nanogpt import VOCABULARY, ByteMlp, Gpt
 
 TIED_HEAD, TIED_TO = "lm_head.weight", "transformer.wte.weight"
 MEMORY_STEPS = 3
-MOMENTS = ("step_start", "forward_end", "backward_end", "optimizer_end")
 
 
 class InputError(Exception):
@@ -63,6 +59,14 @@ def add_model_arguments(parser):
     parser.add_argument("--eps", type=float, default=1e-8, metavar="X", help="default: 1e-8")
     parser.add_argument("--weight-decay", type=float, default=0.1, metavar="X", help="default: 0.1, on all parameters")
     parser.add_argument("--adamw", choices=("fused", "foreach", "loop"), default="fused", help="default: fused")
+    parser.add_argument("--dtype", choices=("f32", "bf16", "amp-bf16"), default="f32",
+                        help="bf16: parameters and all arithmetic; amp-bf16: f32 parameters, forward under autocast "
+                             "(default: f32)")
+    parser.add_argument("--state-dtype", choices=("f32", "bf16"),
+                        help="of AdamW's two states; another one than the parameters' makes --adamw plain "
+                             "(default: the parameters', or f32 with --master-weights)")
+    parser.add_argument("--master-weights", action="store_true",
+                        help="keep and train an f32 copy of the parameters, which --dtype bf16 must make bf16")
     parser.add_argument("--checkpoint", type=group_size, default=0, metavar="none|full|every:K", dest="group",
                         help="recompute every block, or groups of K blocks, in backward (default: none)")
     parser.add_argument("--threads", type=positive, metavar="N", help="default: as many as PyTorch takes by itself")
@@ -122,8 +126,11 @@ def load_batches(path):
 
 
 def input_and_target(batch):
-    """Two blocks of their own, so that the file's (which no allocator gave) is not kept alive."""
-    return batch[:, :-1].contiguous(), batch[:, 1:].contiguous()
+    """Two blocks of their own, so that the file's (which no allocator gave) is not kept alive.
+
+    `contiguous()` would not do: a batch of one sequence is contiguous already and would stay a view.
+    """
+    return tuple(part.clone(memory_format=torch.contiguous_format) for part in (batch[:, :-1], batch[:, 1:]))
 
 
 # Model and optimizer.
@@ -136,34 +143,47 @@ def size_of(weights, name, dimension, path):
 
 
 def build_model(arguments, weights):
-    """The model with the file's width and longest sequence, holding the file's weights."""
+    """The model with the file's width and longest sequence, holding the file's weights, in the type asked for."""
     path = arguments.init
     if arguments.group > arguments.layers:
         raise InputError(f"--checkpoint every:{arguments.group}: there are only {arguments.layers} layers")
-    if arguments.model == "mlp":
-        model = ByteMlp(arguments.layers, size_of(weights, "wte.weight", 1, path), arguments.group)
-    else:
-        width = size_of(weights, TIED_TO, 1, path)
-        if width % arguments.heads:
-            raise InputError(f"{path}: a width of {width} cannot be shared among {arguments.heads} heads")
-        seq = size_of(weights, "transformer.wpe.weight", 0, path)
-        model = Gpt(arguments.layers, width, arguments.heads, seq, arguments.attention, arguments.group)
-    copy_weights(model, weights, path)
+    if arguments.master_weights and arguments.dtype != "bf16":
+        raise InputError(f"--master-weights: with --dtype {arguments.dtype} the parameters are f32 already")
+    model = build_in_f32(arguments, weights)
+    copy_weights(model, weights, path, arguments.dtype)
+    if arguments.dtype == "bf16":
+        model.to(torch.bfloat16)
+    elif arguments.dtype == "amp-bf16":
+        # Autocast's cache of weights lives until the wrapped call returns, so backward is outside of it.
+        model.forward = torch.autocast("cpu", dtype=torch.bfloat16)(model.forward)
     return model
 
 
-def copy_weights(model, weights, path):
+def build_in_f32(arguments, weights):
+    path = arguments.init
+    if arguments.model == "mlp":
+        return ByteMlp(arguments.layers, size_of(weights, "wte.weight", 1, path), arguments.group)
+    width = size_of(weights, TIED_TO, 1, path)
+    if width % arguments.heads:
+        raise InputError(f"{path}: a width of {width} cannot be shared among {arguments.heads} heads")
+    seq = size_of(weights, "transformer.wpe.weight", 0, path)
+    return Gpt(arguments.layers, width, arguments.heads, seq, arguments.attention, arguments.group)
+
+
+def copy_weights(model, weights, path, dtype):
     """Copies by name, after checking all names and shapes, so that one message names every fault.
 
     The tied head may be in the file or not (two names, one tensor); if it is, it must equal `wte`.
+    A model that will be bf16 takes a bf16 file too: widening loses nothing.
     """
     wanted = dict(model.named_parameters())
     given = {name: tensor for name, tensor in weights.items() if name != TIED_HEAD or TIED_TO not in wanted}
     faults = [f"missing `{name}` {list(wanted[name].shape)}" for name in wanted if name not in given]
     faults += [f"extra `{name}` {list(given[name].shape)}" for name in given if name not in wanted]
+    dtypes = (torch.float32, torch.bfloat16) if dtype == "bf16" else (torch.float32,)
     faults += [f"`{name}` is {given[name].dtype} {list(given[name].shape)}, wanted {p.dtype} {list(p.shape)}"
                for name, p in wanted.items()
-               if name in given and (given[name].shape, given[name].dtype) != (p.shape, p.dtype)]
+               if name in given and (given[name].shape != p.shape or given[name].dtype not in dtypes)]
     if TIED_HEAD in weights and TIED_TO in wanted and not torch.equal(weights[TIED_HEAD], weights[TIED_TO]):
         faults.append(f"`{TIED_HEAD}` differs from `{TIED_TO}`, to which it is tied")
     if faults:
@@ -171,12 +191,6 @@ def copy_weights(model, weights, path):
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(given[name])
-
-
-def make_optimizer(model, arguments):
-    return torch.optim.AdamW(
-        model.parameters(), lr=arguments.lr, betas=arguments.betas, eps=arguments.eps,
-        weight_decay=arguments.weight_decay, fused=arguments.adamw == "fused", foreach=arguments.adamw == "foreach")
 
 
 def check_batches(model, tokens, arguments, accumulate=1):
@@ -191,24 +205,27 @@ def check_batches(model, tokens, arguments, accumulate=1):
 
 # Training.
 
-def run_step(model, optimizer, batches, mark=lambda name: None):
+def run_step(model, optimizer, batches, zero_grad="none", mark=lambda name: None):
     """One optimizer step over its micro-batches; returns the mean of their losses.
 
-    `mark` is told of each moment as it passes; with several micro-batches a moment passes several times.
+    `mark` is told as the step and each phase begin and end; with several micro-batches a phase runs several times.
     """
-    mark("step_start")
-    optimizer.zero_grad(set_to_none=True)
+    def phase(name, work):
+        mark(f"{name}_begin")
+        result = work()
+        mark(f"{name}_end")
+        return result
+
+    mark(STEP_START)
+    optimizer.zero_grad(set_to_none=zero_grad == "none")
     total = 0.0
     for batch in batches:
-        tokens, targets = input_and_target(batch)
-        loss = model(tokens, targets)
-        mark("forward_end")
-        (loss / len(batches) if len(batches) > 1 else loss).backward()
-        mark("backward_end")
+        tokens, targets = phase("dataloader", lambda: input_and_target(batch))
+        loss = phase("forward", lambda: model(tokens, targets))
+        phase("backward", lambda: (loss / len(batches) if len(batches) > 1 else loss).backward())
         total += loss.item()
         del loss, tokens, targets
-    optimizer.step()
-    mark("optimizer_end")
+    phase("optimizer", optimizer.step)
     return total / len(batches)
 
 
@@ -227,7 +244,7 @@ def train(arguments, weights, tokens):
     optimizer = make_optimizer(model, arguments)
     losses = []
     for batches in tokens.split(arguments.accumulate):
-        losses.append(run_step(model, optimizer, batches))
+        losses.append(run_step(model, optimizer, batches, arguments.zero_grad))
         if arguments.grads and len(losses) == 1:
             save_tensors(gradients(model), arguments.grads)
     if arguments.save:
@@ -238,60 +255,24 @@ def train(arguments, weights, tokens):
 # Memory.
 
 def measure_memory(arguments, weights, tokens):
-    """What was alive at each moment of the last of a few steps; see the module's text for the limits."""
-    gc.collect()  # nothing of the first pass may be freed in this one: its blocks are unknown to the profiler
-    torch.set_num_threads(1)
+    """Trains the first few steps anew under the profiler, and tells of the last of them."""
     steps = tokens.split(arguments.accumulate)[:MEMORY_STEPS]
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profiler:
+
+    def train_under(mark):
         model = build_model(arguments, weights)
         optimizer = make_optimizer(model, arguments)
         for batches in steps:
-            run_step(model, optimizer, batches, mark)
-    return memory_of_last_step(profiler) | {"step": len(steps) - 1, "threads": 1}
+            run_step(model, optimizer, batches, arguments.zero_grad, mark)
 
-
-def mark(name):
-    with torch.profiler.record_function(f"moment:{name}"):
-        pass
-
-
-def memory_of_last_step(profiler):
-    """Plays the allocator's events back in order of time, with the marks between them.
-
-    The profiler's own running total is not needed, so it serves as a check: it must move with the sum
-    of the sizes, or an event is missing or out of order.
-    """
-    live, peak, at, consistent, offset = 0, 0, {}, True, None
-    for _, event in sorted(timeline(profiler), key=lambda item: item[0]):
-        if isinstance(event, str):
-            at[event] = live
-            peak = live if event == "step_start" else peak
-            continue
-        size, total = event
-        live += size
-        peak = max(peak, live)
-        offset = total - live if offset is None else offset
-        consistent = consistent and total - live == offset
-    return {"live_bytes": {moment: at[moment] for moment in MOMENTS}, "peak_bytes": peak, "consistent": consistent}
-
-
-def timeline(profiler):
-    """Yields (time, (bytes, allocator's total)) for allocations and frees, and (time, name) for marks."""
-    pending = list(profiler.profiler.kineto_results.experimental_event_tree())
-    while pending:
-        event = pending.pop()
-        pending.extend(event.children)
-        if event.name == "[memory]":
-            yield event.start_time_ns, (event.extra_fields.alloc_size, event.extra_fields.total_allocated)
-        elif event.name.startswith("moment:"):
-            yield event.start_time_ns, event.name.removeprefix("moment:")
+    return measure(train_under) | {"step": len(steps) - 1, "threads": 1}
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Repeat a run of stepledger in PyTorch and print its losses as JSON.")
     add_model_arguments(parser)
     parser.add_argument("--accumulate", type=positive, default=1, metavar="N", help="micro-batches a step (default: 1)")
+    parser.add_argument("--zero-grad", choices=("none", "zero"), default="none",
+                        help="before each step: drop the gradients, or keep and fill them (default: none)")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the weights after the last step")
     parser.add_argument("--grads", type=Path, metavar="FILE",
                         help="write the gradients of the first step, as its optimizer saw them")

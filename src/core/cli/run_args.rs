@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::words::{bytes_of, mebibytes, one_of};
 use crate::record::Trace;
-use crate::theory::{AdamWKind, Attention, ModelKind, Precision, StateType, ZeroGrad};
+use crate::theory::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};
 
 const AFTER_HELP: &str = "\
 The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
@@ -85,8 +85,8 @@ pub struct TrainingArgs {
     #[arg(long, default_value_t = AdamWKind::Fused, value_parser = one_of::<AdamWKind>(AdamWKind::WORDS))]
     pub adamw: AdamWKind,
     /// The type of Adam's states [default: that of what is updated, the parameters or the master weights]
-    #[arg(long, value_parser = one_of::<StateType>(StateType::WORDS))]
-    pub state_dtype: Option<StateType>,
+    #[arg(long, value_parser = one_of::<Float>(Float::WORDS))]
+    pub state_dtype: Option<Float>,
     /// With --dtype bf16: keep an f32 copy of the parameters, and update that
     #[arg(long)]
     pub master_weights: bool,

@@ -26,18 +26,45 @@ words! {
     /// What parameters are kept in and computed with.
     Precision, "dtype" {
         F32 = "f32",
-        /// Parameters, gradients and activations in bfloat16.
+        /// Parameters, and with them everything, in bfloat16.
         Bf16 = "bf16",
-        /// Parameters in f32; forward computes in bfloat16 where autocast says so.
+        /// Parameters in f32, forward and loss under autocast: products in bfloat16, all else in f32.
         AmpBf16 = "amp-bf16",
     }
 }
 
 words! {
-    /// What Adam's states are kept in.
-    StateType, "state type" {
+    /// A number type of parameters or optimizer states.
+    Float, "number type" {
         F32 = "f32",
         Bf16 = "bf16",
+    }
+}
+
+impl Float {
+    pub const fn bytes(self) -> i64 {
+        match self {
+            Float::F32 => 4,
+            Float::Bf16 => 2,
+        }
+    }
+}
+
+impl Precision {
+    /// Of parameters and their gradients, of the residual stream, the norms' statistics and the loss.
+    pub const fn parameter(self) -> Float {
+        match self {
+            Precision::F32 | Precision::AmpBf16 => Float::F32,
+            Precision::Bf16 => Float::Bf16,
+        }
+    }
+
+    /// Of what the linear layers and attention take and give.
+    pub const fn product(self) -> Float {
+        match self {
+            Precision::F32 => Float::F32,
+            Precision::Bf16 | Precision::AmpBf16 => Float::Bf16,
+        }
     }
 }
 

@@ -4,8 +4,13 @@
 //! Theory and measurement never share a column: what comes from here is called theory wherever it is shown.
 #![forbid(unsafe_code)]
 
+mod activations;
+mod backward;
 mod choices;
+mod peak;
 mod shape;
+mod state;
 
-pub use choices::{AdamWKind, Attention, ModelKind, Precision, StateType, ZeroGrad};
+pub use choices::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};
 pub use shape::{Architecture, Shape, VOCABULARY};
+pub use state::Training;

@@ -1,8 +1,9 @@
-//! A toy model's sizes, and the bytes that follow from them in f32.
+//! A toy model's sizes, as a run's configuration gives them.
 
 use serde_json::{Map, Value};
 
-use super::choices::{Attention, ModelKind};
+use super::choices::{Attention, ModelKind, Precision};
+use super::state::Training;
 
 /// Bytes are the vocabulary.
 pub const VOCABULARY: i64 = 256;
@@ -14,18 +15,22 @@ pub enum Architecture {
     Mlp,
 }
 
-/// A toy model and the batch it is trained on.
+/// A toy model, the batch it is trained on, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub architecture: Architecture,
     pub layers: i64,
     pub width: i64,
     pub seq: i64,
+    /// Sequences in a micro-batch.
     pub batch: i64,
+    pub precision: Precision,
+    pub training: Training,
 }
 
 impl Shape {
-    /// The shape that a run's configuration describes; `None` if it is not one of the toy models'.
+    /// The shape that a run's configuration describes; `None` if it is not one of the toy models', or says
+    /// something that is not known here. Whatever older runs could not say has a default.
     pub fn of(config: &Map<String, Value>) -> Option<Shape> {
         let size = |name: &str| config.get(name)?.as_i64().filter(|&size| size > 0);
         let word = |name: &str| config.get(name)?.as_str();
@@ -35,8 +40,18 @@ impl Shape {
             }
             ModelKind::Mlp => Architecture::Mlp,
         };
+        let precision = word("dtype").map_or(Some(Precision::F32), |word| word.parse().ok())?;
+        let training = Training::of(config)?;
         let (layers, width) = (size("layers")?, size("width")?);
-        Some(Shape { architecture, layers, width, seq: size("seq")?, batch: size("batch")? })
+        Some(Shape {
+            architecture,
+            layers,
+            width,
+            seq: size("seq")?,
+            batch: size("batch")?,
+            precision,
+            training,
+        })
     }
 
     /// Trained scalars, tied ones once. Like all sizes here it stops at `i64::MAX`: no machine has more.
@@ -62,97 +77,73 @@ impl Shape {
         }
     }
 
-    pub fn parameter_bytes(&self) -> i64 {
-        self.parameters().saturating_mul(4)
+    /// Scalars in the largest of them: an embedding, or a block's largest matrix.
+    pub fn largest_variable(&self) -> i64 {
+        let widest = match self.architecture {
+            Architecture::Gpt { .. } => VOCABULARY.max(self.seq).max(self.width.saturating_mul(4)),
+            Architecture::Mlp => VOCABULARY.max(self.width),
+        };
+        widest.saturating_mul(self.width)
     }
 
-    /// Adam's two states, and an f32 step counter for each variable.
-    pub fn adam_state_bytes(&self) -> i64 {
-        self.parameters().saturating_mul(8).saturating_add(4 * self.variables())
-    }
-
-    /// What a step's peak cannot get below: parameters, Adam's states and activations, with the gradients
-    /// of log-softmax and of the logits at the beginning of backward, or else with all gradients at its end.
-    pub fn floor_bytes(&self) -> i64 {
-        let held = i128::from(self.parameter_bytes()) + i128::from(self.adam_state_bytes());
-        let [positions, vocabulary] = [self.batch.saturating_mul(self.seq), VOCABULARY].map(i128::from);
-        let begin = i128::from(self.activation_bytes()) + 8 * positions * vocabulary;
-        bounded(held + begin.max(4 * i128::from(self.parameters())))
-    }
-
-    /// Tokens and targets, int64.
+    /// Tokens and targets of one micro-batch, int64.
     pub fn input_bytes(&self) -> i64 {
-        2 * 8 * self.batch * self.seq
+        bounded(2 * 8 * i128::from(self.batch) * i128::from(self.seq))
     }
 
-    /// What backward needs of forward, as libtorch 2.11 saves it in f32; N = batch · seq, C the width, H the
-    /// heads, T the sequence, V the vocabulary.
-    ///
-    /// GPT, each block: its input and the stream between its halves (2·4NC), both layer norms' outputs
-    /// (2·4NC) with mean and 1/σ of each position (2·8N), the MLP before and after GELU (2·16NC); attention
-    /// with sdpa: q, k and v in one block (12NC), output (4NC) and logsumexp (4NH); with math: copies of q, k
-    /// and v (12NC), softmax (4NHT) and the joined output (4NC). The head: the last norm's input and output
-    /// (2·4NC), its statistics (8N), log-softmax (4NV); the positions (8T) and the loss's total weight (4).
-    ///
-    /// MLP, each layer: its input (4NC) and its sum before GELU (4NC); the head's input (4NC), log-softmax
-    /// (4NV) and the loss's total weight (4).
-    ///
-    /// Batch and targets are saved too, but are input. Korthikanti et al. 2022 count `s·b·h·(34 + 5·a·s/h)`
-    /// bytes a block in 16 bit, where dropout keeps a mask and an output beside each softmax. In f32 and
-    /// without dropout their list gives 64C + 4HT a position, as `math` here; they leave out the norms'
-    /// statistics (16), and sdpa keeps a logsumexp (4H) for the softmax (4HT).
-    pub fn activation_bytes(&self) -> i64 {
-        let [layers, width, seq, batch] = [self.layers, self.width, self.seq, self.batch].map(i128::from);
-        let positions = batch * seq;
-        let logits = 4 * i128::from(VOCABULARY) * positions;
-        bounded(match self.architecture {
-            Architecture::Gpt { heads, attention } => {
-                let kept = 4 * i128::from(heads) * if attention == Attention::Math { seq } else { 1 };
-                let blocks = layers * positions * (64 * width + 16 + kept);
-                blocks + positions * (8 * width + 8) + logits + 8 * seq + 4
-            }
-            Architecture::Mlp => positions * (8 * layers * width + 4 * width) + logits + 4,
-        })
+    /// The causal mask of spelt-out attention, a byte a pair of positions.
+    pub fn buffer_bytes(&self) -> i64 {
+        match self.architecture {
+            Architecture::Gpt { attention: Attention::Math, .. } => self.seq.saturating_mul(self.seq),
+            _ => 0,
+        }
     }
 }
 
-fn bounded(value: i128) -> i64 {
+pub(super) fn bounded(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn shape(config: &str) -> Option<Shape> {
-        Shape::of(&serde_json::from_str(config).unwrap())
-    }
-
-    const GPT: &str =
+    pub const GPT: &str =
         r#"{"model":"gpt","layers":4,"width":128,"heads":4,"seq":64,"batch":8,"attention":"sdpa"}"#;
+
+    /// The shape of a configuration, with further keys given as the inside of a JSON object.
+    pub fn shape(config: &str, further: &str) -> Option<Shape> {
+        let mut config: Map<String, Value> = serde_json::from_str(config).unwrap();
+        config.extend(serde_json::from_str::<Map<String, Value>>(&format!("{{{further}}}")).unwrap());
+        Shape::of(&config)
+    }
 
     #[test]
     fn the_default_gpts_sizes() {
-        let gpt = shape(GPT).unwrap();
-        assert_eq!((gpt.parameters(), gpt.variables()), (834_304, 52));
-        assert_eq!(gpt.activation_bytes(), 17_895_940);
-        // With batch and loss: the measured peak.
-        assert_eq!(gpt.floor_bytes() + gpt.input_bytes() + 4, 28_964_568);
-        let math = shape(&GPT.replace("sdpa", "math")).unwrap();
-        assert_eq!(math.activation_bytes(), 19_960_324);
+        let gpt = shape(GPT, "").unwrap();
+        assert_eq!((gpt.parameters(), gpt.variables(), gpt.largest_variable()), (834_304, 52, 65_536));
+        assert_eq!((gpt.input_bytes(), gpt.buffer_bytes()), (8192, 0));
+        assert_eq!(shape(GPT, r#""attention":"math""#).unwrap().buffer_bytes(), 4096);
     }
 
     #[test]
-    fn absurd_sizes_stop_at_the_largest_number() {
-        let huge =
-            GPT.replace("\"width\":128", "\"width\":16777216").replace("\"layers\":4", "\"layers\":16777216");
-        assert_eq!(shape(&huge).unwrap().floor_bytes(), i64::MAX);
+    fn a_run_that_does_not_say_trains_in_f32_with_the_fused_adamw() {
+        let gpt = shape(GPT, "").unwrap();
+        assert_eq!((gpt.precision, gpt.training), (Precision::F32, Training::default()));
+        assert_eq!(shape(GPT, r#""dtype":"amp-bf16""#).unwrap().precision, Precision::AmpBf16);
     }
 
     #[test]
     fn what_is_no_toy_model_has_no_shape() {
-        assert_eq!(shape("{}"), None);
-        assert_eq!(shape(&GPT.replace("gpt", "resnet")), None);
-        assert_eq!(shape(&GPT.replace("\"layers\":4", "\"layers\":0")), None);
+        assert_eq!(shape("{}", ""), None);
+        for unknown in [
+            r#""model":"resnet""#,
+            r#""layers":0"#,
+            r#""dtype":"f16""#,
+            r#""state_dtype":"i8""#,
+            r#""accumulate":0"#,
+        ] {
+            assert_eq!(shape(GPT, unknown), None, "{unknown}");
+        }
     }
 }

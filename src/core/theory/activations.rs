@@ -1,0 +1,113 @@
+//! What backward needs of forward.
+
+use super::choices::{Attention, Precision};
+use super::shape::{Architecture, Shape, VOCABULARY, bounded};
+
+impl Shape {
+    /// What backward needs of forward, as libtorch 2.11 saves it on a CPU, [autocast's copies] included;
+    /// N = batch · seq, C the width, H the heads, T the sequence, V the vocabulary, s the bytes of a number
+    /// in the stream (4; bf16: 2), e those of one in a product (4; bf16 and amp-bf16: 2).
+    ///
+    /// GPT, each block: its input and the stream between its halves (2·sNC), both layer norms' outputs, as
+    /// the linear layers take them (2·eNC), with mean and 1/σ of each position (2·2sN), the MLP before and
+    /// after GELU (2·4eNC); attention with sdpa: q, k and v in one block (3eNC), output (eNC) and logsumexp
+    /// (4NH, f32 always); with math: copies of q, k and v (3eNC), softmax (eNHT) and the joined output
+    /// (eNC). The head: the last norm's input (sNC) and output (eNC), its statistics (2sN), log-softmax
+    /// (sNV); the positions (8T) and the loss's total weight (s).
+    ///
+    /// MLP, each layer: its input (eNC) and its sum before GELU (eNC); the head's input (eNC), log-softmax
+    /// (sNV) and the loss's total weight (s).
+    ///
+    /// So a GPT takes LN(64C + 16 + 4H) + N(8C + 8 + 4V) + 8T + 4 in f32 and
+    /// LN(32C + 8 + 4H) + N(4C + 4 + 2V) + 8T + 2 in bf16; under autocast LN(36C + 16 + 4H) +
+    /// N(6C + 8 + 4V) + 8T + 4, where the norms' f32 outputs are rounded and dropped, and the loss is f32.
+    ///
+    /// Batch and targets are saved too, but are input. Korthikanti et al. 2022 count `s·b·h·(34 + 5·a·s/h)`
+    /// bytes a block in 16 bit, where dropout keeps a mask and an output beside each softmax. Without
+    /// dropout their list gives 32C + 2HT a position in bf16, and twice that in f32, as `math` here; they
+    /// leave out the norms' statistics, and sdpa keeps a logsumexp (4H) for the softmax.
+    ///
+    /// [autocast's copies]: Shape::autocast_copy_bytes
+    pub fn activation_bytes(&self) -> i64 {
+        let [layers, width, seq, batch] = [self.layers, self.width, self.seq, self.batch].map(i128::from);
+        let [stream, product] =
+            [self.precision.parameter(), self.precision.product()].map(|float| i128::from(float.bytes()));
+        let positions = batch * seq;
+        let logits = positions * stream * i128::from(VOCABULARY);
+        let kept = match self.architecture {
+            Architecture::Gpt { heads, attention } => {
+                let each = match attention {
+                    Attention::Sdpa => 4,
+                    Attention::Math => product * seq,
+                };
+                let block = (2 * stream + 14 * product) * width + 4 * stream + i128::from(heads) * each;
+                let head = (stream + product) * width + 2 * stream;
+                positions * (layers * block + head) + logits + 8 * seq + stream
+            }
+            Architecture::Mlp => positions * product * (2 * layers + 1) * width + logits + stream,
+        };
+        bounded(kept + i128::from(self.autocast_copy_bytes()))
+    }
+
+    /// The bf16 copies of the weights of linear layers that autocast makes and backward needs: each layer's
+    /// gradient of its input is a product with its weight. Under autocast 2·12C² a block and 2VC of the head
+    /// for the GPT, 2C² a layer and 2VC for the MLP; else nothing. Backward releases each after its layer.
+    ///
+    /// Autocast copies biases too, but no gradient needs them: they go with its cache as forward ends.
+    pub fn autocast_copy_bytes(&self) -> i64 {
+        if self.precision != Precision::AmpBf16 {
+            return 0;
+        }
+        let [layers, width] = [self.layers, self.width].map(i128::from);
+        let matrices = match self.architecture {
+            Architecture::Gpt { .. } => 12,
+            Architecture::Mlp => 1,
+        };
+        bounded(2 * width * (layers * matrices * width + i128::from(VOCABULARY)))
+    }
+
+    /// The bf16 copies of the biases, which autocast's cache holds until forward ends.
+    pub(super) fn autocast_bias_bytes(&self) -> i128 {
+        let [layers, width] = [self.layers, self.width].map(i128::from);
+        match (self.precision, self.architecture) {
+            (Precision::F32 | Precision::Bf16, _) => 0,
+            // c_attn, c_proj, c_fc, c_proj; the head has none.
+            (Precision::AmpBf16, Architecture::Gpt { .. }) => 2 * layers * 9 * width,
+            (Precision::AmpBf16, Architecture::Mlp) => 2 * (layers * width + i128::from(VOCABULARY)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::tests::{GPT, shape};
+
+    /// As measured with PyTorch 2.11: what forward made and backward released.
+    #[test]
+    fn activations_are_what_was_measured() {
+        let small = r#""layers":5,"width":24,"heads":8,"seq":33,"batch":2"#;
+        let mlp = r#""model":"mlp","width":200,"layers":3,"seq":4,"batch":2"#;
+        for (further, attention, measured) in [
+            ("", "sdpa", [17_895_940, 8_964_610, 12_063_236]),
+            ("", "math", [19_960_324, 9_980_418, 13_079_044]),
+            (small, "sdpa", [603_772, 307_298, 460_252]),
+            (small, "math", [941_692, 470_978, 623_932]),
+            (mlp, "sdpa", [52_996, 26_498, 372_996]),
+        ] {
+            let config = GPT.replace("sdpa", attention);
+            for (dtype, measured) in ["f32", "bf16", "amp-bf16"].into_iter().zip(measured) {
+                let comma = if further.is_empty() { "" } else { "," };
+                let shape = shape(&config, &format!("{further}{comma}\"dtype\":\"{dtype}\"")).unwrap();
+                assert_eq!(shape.activation_bytes(), measured, "{shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_autocast_copies_weights() {
+        assert_eq!(shape(GPT, "").unwrap().autocast_copy_bytes(), 0);
+        assert_eq!(shape(GPT, r#""dtype":"bf16""#).unwrap().autocast_copy_bytes(), 0);
+        // 2·(12·128² · 4 + 256·128)
+        assert_eq!(shape(GPT, r#""dtype":"amp-bf16""#).unwrap().autocast_copy_bytes(), 1_638_400);
+    }
+}
