@@ -49,8 +49,8 @@ pub struct ShowArgs {
     #[arg(long, group = "view")]
     peak: bool,
     /// How many of the largest blocks to list
-    #[arg(long, value_name = "N", default_value = "20", requires = "peak", value_parser = top())]
-    top: u64,
+    #[arg(long, value_name = "N", default_value = "20", requires = "peak", value_parser = top(), allow_negative_numbers = true)]
+    top: i64,
     /// Show one table of parts: parameters, gradients, states, activations, forward and backward time of each
     #[arg(long, value_name = "PART", group = "view")]
     by: Option<Part>,
@@ -62,7 +62,7 @@ pub struct ShowArgs {
     csv: bool,
     /// The picture's width in columns [default: COLUMNS, or the terminal's, or 100]
     #[arg(long, value_name = "W", requires = "timeline", value_parser = width(), allow_negative_numbers = true)]
-    width: Option<u64>,
+    width: Option<i64>,
     /// The memory to fit into, in MiB, for the finding of what to try next [default: the device's]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     capacity_mb: Option<f64>,
@@ -96,12 +96,12 @@ impl ShowArgs {
     }
 }
 
-fn top() -> impl TypedValueParser<Value = u64> {
-    value_parser!(u64).range(1..)
+fn top() -> impl TypedValueParser<Value = i64> {
+    value_parser!(i64).range(1..)
 }
 
-fn width() -> impl TypedValueParser<Value = u64> {
-    value_parser!(u64).range(NARROWEST as u64..=WIDEST as u64)
+fn width() -> impl TypedValueParser<Value = i64> {
+    value_parser!(i64).range(NARROWEST as i64..=WIDEST as i64)
 }
 
 pub fn show(args: &ShowArgs) -> Outcome {

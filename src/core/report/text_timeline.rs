@@ -32,7 +32,7 @@ pub fn render_timeline(timeline: &Timeline, width: usize) -> String {
     lines.push(format!("{} {}", " ".repeat(LABELS), plot.times()));
     lines.push(String::new());
     lines.extend(legend(timeline, width));
-    lines.push(durations(&timeline.phases));
+    lines.extend(durations(&timeline.phases, width));
     lines.push(plot.scale());
     lines.push(String::new());
     lines.push(reconciliation("highest total of the picture", &timeline.reconciliation));
@@ -45,10 +45,9 @@ fn heading(timeline: &Timeline) -> String {
 }
 
 /// The phases again, as the axis has no room for the short ones.
-fn durations(spans: &[PhaseSpan]) -> String {
+fn durations(spans: &[PhaseSpan], width: usize) -> Vec<String> {
     let duration = |span: &PhaseSpan| ms((span.end_ns - span.begin_ns) as f64 / 1e6);
-    let spans = spans.iter().map(|span| format!("{} {}", span.phase, duration(span)));
-    format!("phases: {}", spans.collect::<Vec<_>>().join(", "))
+    wrap("phases:", spans.iter().map(|span| format!("{} {}", span.phase, duration(span))), width)
 }
 
 /// What each cell of the picture shows.
@@ -137,7 +136,7 @@ impl Plot {
 
     fn scale(&self) -> String {
         let (wide, high) = (self.wall_ms / self.columns.len() as f64, self.highest() / self.rows as i64);
-        format!("one cell: {} by {}; a column shows its highest instant", ms(wide), bytes(high))
+        format!("one cell: {} by {}, at its highest instant", ms(wide), bytes(high))
     }
 }
 
@@ -181,14 +180,19 @@ fn letter(state: &ByCategory, height: i64) -> char {
     ' '
 }
 
-/// The letters in use, with what each category has at the peak, in as many lines as it takes.
+/// The letters in use, with what each category has at the peak.
 fn legend(timeline: &Timeline, width: usize) -> Vec<String> {
     let used = |category: Category| timeline.changes.iter().any(|change| change.bytes[category] != 0);
     let at_peak = &timeline.peak.bytes;
     let entries = STACK.iter().filter(|(category, _)| used(*category));
     let entries =
         entries.map(|(category, letter)| format!("{letter} {category} {}", bytes(at_peak[*category])));
-    let mut lines = vec!["at the peak:".to_owned()];
+    wrap("at the peak:", entries, width)
+}
+
+/// The entries after each other, in as many lines as it takes.
+fn wrap(begin: &str, entries: impl Iterator<Item = String>, width: usize) -> Vec<String> {
+    let mut lines = vec![begin.to_owned()];
     for entry in entries {
         let last = lines.len() - 1;
         match lines[last].chars().count() + 3 + entry.chars().count() <= width {

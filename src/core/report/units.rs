@@ -22,8 +22,8 @@ pub fn bytes(count: i64) -> String {
 pub fn ms(value: f64) -> String {
     match value.abs() {
         0.0 => "0 µs".to_owned(),
-        small if small < 1.0 => format!("{} µs", three_digits(value * 1e3)),
-        middle if middle < 1000.0 => format!("{} ms", three_digits(value)),
+        small if small < 0.9995 => format!("{} µs", three_digits(value * 1e3)),
+        middle if middle < 999.5 => format!("{} ms", three_digits(value)),
         _ => format!("{} s", three_digits(value / 1e3)),
     }
 }
@@ -75,6 +75,7 @@ mod tests {
             ("834,304".into(), "-1,000".into(), "12".into())
         );
         assert_eq!((ms(9.999), ms(0.0)), ("10.0 ms".into(), "0 µs".into()));
+        assert_eq!((ms(0.99999), ms(999.7)), ("1.00 ms".into(), "1.00 s".into()));
         assert_eq!((share_pct(1, 4), share_pct(0, 0)), (25.0, 0.0));
     }
 }
