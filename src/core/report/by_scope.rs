@@ -74,11 +74,7 @@ struct Sums {
 /// Bytes at the step looked at; times are means over the measured steps, or those of step `only`. Means, as
 /// medians of parts do not add up to the median of the whole.
 pub fn by_scope(memory: &StepMemory, only: Option<i64>) -> Result<ByScope, NoView> {
-    let chosen = chosen_steps(&memory.run, &memory.steps, only)?;
-    let mut steps: HashSet<i64> = chosen.iter().map(|step| step.step).collect();
-    if steps.is_empty() {
-        steps.insert(memory.step);
-    }
+    let steps = timed_steps(memory, only)?;
     let times = ScopeTimes::of(&memory.phases, &steps);
     let homes = Homes::new(&memory.lifetimes, times.names());
     let tree = tree(memory, &homes);
@@ -96,6 +92,16 @@ pub fn by_scope(memory: &StepMemory, only: Option<i64>) -> Result<ByScope, NoVie
         account: known.cells(&account),
         difference: known.cells(&account.minus(&sum)),
     })
+}
+
+/// The steps whose times count; where none is measured, the one looked at.
+fn timed_steps(memory: &StepMemory, only: Option<i64>) -> Result<HashSet<i64>, NoView> {
+    let chosen = chosen_steps(&memory.run, &memory.steps, only)?;
+    let mut steps: HashSet<i64> = chosen.iter().map(|step| step.step).collect();
+    if steps.is_empty() {
+        steps.insert(memory.step);
+    }
+    Ok(steps)
 }
 
 fn scope_rows(tree: &ScopeTree, sums: &[Sums], known: &Known) -> Vec<ScopeRow> {

@@ -89,7 +89,7 @@ fn growth(series: &[i64]) -> Option<MeanInterval> {
     (growth.low > 0.0 && goes_on).then_some(growth)
 }
 
-/// The end of the last measured step, whose survivors [`blame`] wants; `None` where nothing creeps.
+/// The end of the last measured step, whose survivors may be to blame; `None` where nothing creeps.
 pub fn creep_instant(run: &RunRow, steps: &[StepRow], ledger: &[LedgerMoment]) -> Option<i64> {
     if creeping(steps, ledger).is_empty() {
         return None;

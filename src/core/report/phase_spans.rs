@@ -14,6 +14,8 @@ pub struct PhaseSpan {
     pub begin_ns: i64,
     #[serde(rename = "end_ms", serialize_with = "in_ms")]
     pub end_ns: i64,
+    /// Both are known, and not only instants between them.
+    pub exact: bool,
 }
 
 fn in_ms<S: Serializer>(ns: &i64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -45,11 +47,11 @@ fn once(memory: &StepMemory, step: &StepSpan, row: &PhaseRow, changes: &[(Phase,
     let phase = row.phase;
     let moment_ns = |moment: Option<Moment>| Some(memory.moment(moment?)?.at_ns - step.begin_ns);
     if let Some(end_ns) = moment_ns(Moment::end_of(phase)) {
-        return Some(PhaseSpan { phase, begin_ns: end_ns - row.total_ns, end_ns });
+        return Some(PhaseSpan { phase, begin_ns: end_ns - row.total_ns, end_ns, exact: true });
     }
     let changes = changes.iter().filter(|(of, _)| *of == phase).map(|(_, at_ns)| *at_ns);
     let begin_ns = changes.chain(moment_ns(Moment::peak_of(phase))).min()?;
-    Some(PhaseSpan { phase, begin_ns, end_ns: begin_ns + row.total_ns })
+    Some(PhaseSpan { phase, begin_ns, end_ns: begin_ns + row.total_ns, exact: false })
 }
 
 fn stretches(phase: Phase, changes: &[(Phase, i64)]) -> Vec<PhaseSpan> {
@@ -58,6 +60,7 @@ fn stretches(phase: Phase, changes: &[(Phase, i64)]) -> Vec<PhaseSpan> {
         phase,
         begin_ns: stretch[0].1,
         end_ns: stretch[stretch.len() - 1].1,
+        exact: false,
     };
     stretches.map(span).collect()
 }
@@ -69,5 +72,32 @@ fn cut_overlaps(spans: &mut [PhaseSpan], wall_ns: i64) {
         span.begin_ns = span.begin_ns.clamp(0, wall_ns);
         span.end_ns = span.end_ns.clamp(span.begin_ns, next_ns.max(span.begin_ns));
         next_ns = span.begin_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_that_ran_several_times_has_a_stretch_for_each() {
+        let changes = [
+            (Phase::Forward, 10),
+            (Phase::Forward, 30),
+            (Phase::Backward, 40),
+            (Phase::Forward, 70),
+            (Phase::Other, 90),
+        ];
+        let spans = stretches(Phase::Forward, &changes);
+        let edges: Vec<_> = spans.iter().map(|span| (span.begin_ns, span.end_ns, span.exact)).collect();
+        assert_eq!(edges, [(10, 30, false), (70, 70, false)]);
+    }
+
+    #[test]
+    fn spans_end_where_the_next_begins_and_with_the_step() {
+        let span = |begin_ns, end_ns| PhaseSpan { phase: Phase::Dataloader, begin_ns, end_ns, exact: false };
+        let mut spans = [span(-5, 20), span(10, 40), span(90, 130)];
+        cut_overlaps(&mut spans, 100);
+        assert_eq!(spans, [span(0, 10), span(10, 40), span(90, 100)]);
     }
 }

@@ -47,7 +47,9 @@ fn heading(timeline: &Timeline) -> String {
 /// The phases again, as the axis has no room for the short ones.
 fn durations(spans: &[PhaseSpan], width: usize) -> Vec<String> {
     let duration = |span: &PhaseSpan| ms((span.end_ns - span.begin_ns) as f64 / 1e6);
-    wrap("phases:", spans.iter().map(|span| format!("{} {}", span.phase, duration(span))), width)
+    let about = |span: &PhaseSpan| if span.exact { "" } else { "about " };
+    let entries = spans.iter().map(|span| format!("{} {}{}", span.phase, about(span), duration(span)));
+    wrap("phases:", entries, width)
 }
 
 /// What each cell of the picture shows.
