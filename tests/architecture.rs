@@ -21,6 +21,8 @@ const GUARDED: &[&str] = &[
     "indicatif",
     "comfy_table",
     "signal_hook",
+    "statrs",
+    "terminal_size",
 ];
 
 /// What prints.

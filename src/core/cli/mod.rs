@@ -8,6 +8,7 @@ mod launch;
 mod rules;
 mod run_args;
 mod show;
+mod show_views;
 mod words;
 
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
@@ -30,6 +31,7 @@ Examples:
   stepledger run                          train the toy GPT and print its account
   stepledger show                         the account of the newest run again
   stepledger show --json | jq .ledger     ... for programs
+  stepledger show --timeline              a picture of the step's memory
   stepledger experiment RUN_A RUN_B       what one change did
   stepledger rules --list                 the rules, their inputs and thresholds
 

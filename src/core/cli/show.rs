@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::show_views::show_view;
 use super::words::{mebibytes, one_of};
 use crate::report::{
-    Account, Asked, Findings, Summary, find, peak_instant, render, render_findings, summarize,
+    Account, Asked, Findings, Summary, creep_instant, find, peak_instant, render, render_findings, summarize,
 };
 use crate::rules::Lang;
 use crate::store::{Dataset, StoreError, resolve};
@@ -22,7 +24,15 @@ forward, backward and optimizer.
 Examples:
   stepledger show 20260131 --step 42
   stepledger show --capacity-mb 16000
-  stepledger show --json | jq '.ledger.peak'";
+  stepledger show --json | jq '.ledger.peak'
+  stepledger show --peak --top 5     what was alive at the peak, by scope, and the 5 largest blocks
+  stepledger show --by scope         a line for each module: what it holds, what it takes
+  stepledger show --timeline         a picture of the step's memory
+  stepledger show --timeline --csv > step.csv";
+
+/// The widths that a picture can have.
+pub const NARROWEST: usize = 40;
+pub const WIDEST: usize = 1000;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = AFTER_HELP)]
@@ -35,6 +45,24 @@ pub struct ShowArgs {
     /// Look at this step alone instead of all measured ones
     #[arg(long, value_name = "N")]
     step: Option<i64>,
+    /// Show what was alive at the step's peak: by category, by scope, and the largest blocks
+    #[arg(long, group = "view")]
+    peak: bool,
+    /// How many of the largest blocks to list
+    #[arg(long, value_name = "N", default_value = "20", requires = "peak", value_parser = top(), allow_negative_numbers = true)]
+    top: i64,
+    /// Show one table of parts: parameters, gradients, states, activations, forward and backward time of each
+    #[arg(long, value_name = "PART", group = "view")]
+    by: Option<Part>,
+    /// Show the step's memory over time as a picture in text
+    #[arg(long, group = "view")]
+    timeline: bool,
+    /// Print the timeline as CSV: a row for each instant at which memory changed
+    #[arg(long, requires = "timeline", conflicts_with = "json")]
+    csv: bool,
+    /// The picture's width in columns [default: COLUMNS, or the terminal's, or 100]
+    #[arg(long, value_name = "W", requires = "timeline", value_parser = width(), allow_negative_numbers = true)]
+    width: Option<i64>,
     /// The memory to fit into, in MiB, for the finding of what to try next [default: the device's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = mebibytes)]
     capacity_mb: Option<f64>,
@@ -46,9 +74,43 @@ pub struct ShowArgs {
     json: bool,
 }
 
+/// What `--by` can be.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Part {
+    /// Each module and scope
+    Scope,
+}
+
+/// A view in place of the whole account.
+pub enum View {
+    Peak { top: usize },
+    ByScope,
+    Timeline { csv: bool, width: Option<usize> },
+}
+
+impl ShowArgs {
+    fn view(&self) -> Option<View> {
+        let timeline = || View::Timeline { csv: self.csv, width: self.width.map(|width| width as usize) };
+        let peak = self.peak.then_some(View::Peak { top: self.top as usize });
+        peak.or(self.by.map(|Part::Scope| View::ByScope)).or_else(|| self.timeline.then(timeline))
+    }
+}
+
+fn top() -> impl TypedValueParser<Value = i64> {
+    value_parser!(i64).range(1..)
+}
+
+fn width() -> impl TypedValueParser<Value = i64> {
+    value_parser!(i64).range(NARROWEST as i64..=WIDEST as i64)
+}
+
 pub fn show(args: &ShowArgs) -> Outcome {
     let dir = resolve(&args.out, args.run.as_deref()).map_err(Exit::input)?;
-    let account = read(&Dataset::open(&dir).map_err(Exit::input)?, args.step)?;
+    let dataset = Dataset::open(&dir).map_err(Exit::input)?;
+    if let Some(view) = args.view() {
+        return show_view(&dataset, &view, args.step, args.json);
+    }
+    let account = read(&dataset, args.step)?;
     let summary = summarize(&account, args.step).map_err(Exit::input)?;
     print(&summary, &Asked { capacity_mb: args.capacity_mb, lang: args.lang }, args.json)?;
     Ok(DONE)
@@ -59,8 +121,11 @@ pub fn read(dataset: &Dataset, only: Option<i64>) -> Result<Account, StoreError>
     let (steps, ledger) = (dataset.steps()?, dataset.ledger()?);
     let peak = peak_instant(&steps, &ledger, only);
     let alive_at_peak = peak.map(|at_ns| dataset.alive_at(at_ns)).transpose()?.unwrap_or_default();
+    let creep = creep_instant(dataset.run(), &steps, &ledger);
+    let survivors = creep.map(|at_ns| dataset.alive_at(at_ns)).transpose()?.unwrap_or_default();
     let (phases, experiments) = (dataset.phases()?, dataset.experiments()?);
-    Ok(Account { run: dataset.run().clone(), steps, phases, ledger, alive_at_peak, experiments })
+    let run = dataset.run().clone();
+    Ok(Account { run, steps, phases, ledger, alive_at_peak, survivors, experiments })
 }
 
 /// A summary with its findings, as one object.

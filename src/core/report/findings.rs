@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::creep::MemoryCreep;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
 use crate::record::Category;
@@ -36,6 +37,8 @@ pub struct Findings {
     pub theory: Option<MemoryLedger>,
     /// Theory beside measurement, line by line.
     pub ledger: Vec<LedgerLine>,
+    /// Categories that grow from step to step, over all measured steps.
+    pub memory_creep: Vec<MemoryCreep>,
     pub capacity_mb: Option<f64>,
     pub next_validation: Option<NextValidation>,
     /// Rules that said nothing, and why.
@@ -86,6 +89,7 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
         hotspots,
         theory,
         ledger: ledger_lines(summary),
+        memory_creep: summary.memory_creep.clone(),
         capacity_mb,
         next_validation,
         abstained,

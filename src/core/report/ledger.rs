@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::units::share_pct;
 use crate::record::{AllocationRow, Category, Detail, LedgerMoment};
 
 /// The ledger at one moment, with its own reconciliation.
@@ -32,23 +33,26 @@ pub struct PeakPart {
     pub category: &'static str,
     pub detail: Option<&'static str>,
     pub bytes: i64,
+    pub share_pct: f64,
     pub blocks: i64,
 }
 
 /// Allocations by category and detail, the largest part first.
-pub fn by_detail(allocations: &[AllocationRow]) -> Vec<PeakPart> {
+pub fn by_detail<'a>(allocations: impl IntoIterator<Item = &'a AllocationRow>) -> Vec<PeakPart> {
     let mut parts: BTreeMap<(Category, Option<Detail>), (i64, i64)> = BTreeMap::new();
     for row in allocations {
         let (bytes, blocks) = parts.entry((row.category, row.detail)).or_default();
         *bytes += row.bytes;
         *blocks += 1;
     }
+    let all = parts.values().map(|(bytes, _)| bytes).sum();
     let mut parts: Vec<PeakPart> = parts
         .into_iter()
         .map(|((category, detail), (bytes, blocks))| PeakPart {
             category: category.as_str(),
             detail: detail.map(Detail::as_str),
             bytes,
+            share_pct: share_pct(bytes, all),
             blocks,
         })
         .collect();

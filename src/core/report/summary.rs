@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::creep::{MemoryCreep, blame, creeping};
 use super::ledger::{MomentSummary, PeakPart, by_detail};
 use super::phases::{PhaseSummary, sum};
 use crate::record::{
-    AllocationRow, ExperimentRow, LedgerMoment, Machine, Moment, PhaseRow, RunRow, SpanKind, StepRow,
+    AllocationRow, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow, SpanKind, StepRow,
 };
 use crate::stats::{median, quantile};
 
@@ -21,6 +22,8 @@ pub struct Account {
     pub ledger: Vec<LedgerMoment>,
     /// Those alive at the peak ([`peak_instant`]) of the step whose ledger is shown.
     pub alive_at_peak: Vec<AllocationRow>,
+    /// Those alive at [`creep_instant`](super::creep_instant); none where nothing creeps.
+    pub survivors: Vec<AllocationRow>,
     pub experiments: Vec<ExperimentRow>,
 }
 
@@ -63,6 +66,9 @@ pub struct Summary {
     /// Experiments in which this run is the one with the change.
     pub experiments: Vec<ExperimentRow>,
     pub missing: Vec<String>,
+    /// Of all measured steps; told among the findings.
+    #[serde(skip)]
+    pub memory_creep: Vec<MemoryCreep>,
 }
 
 /// Step times over the measured steps looked at.
@@ -106,10 +112,12 @@ pub struct Instruments {
 /// Sums up a run: over its measured steps, or over step `only`. The ledger is that of step `only`, or of
 /// the last measured step (the last one at all, if none was measured).
 pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuchStep> {
-    let steps = chosen_steps(account, only)?;
+    let steps = chosen_steps(&account.run, &account.steps, only)?;
     let wall_ns = steps.iter().map(|step| step.wall_ns).sum();
     let numbers: HashSet<i64> = steps.iter().map(|step| step.step).collect();
-    let phases: Vec<&PhaseRow> = account.phases.iter().filter(|row| numbers.contains(&row.step)).collect();
+    // A validation pass has the number of the step that follows, and is no part of it.
+    let in_step = |row: &&PhaseRow| row.phase != Phase::Validation && numbers.contains(&row.step);
+    let phases: Vec<&PhaseRow> = account.phases.iter().filter(in_step).collect();
     let ledger_step = ledger_step(&account.steps, only);
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
@@ -138,11 +146,18 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         instruments: instruments(run, &steps),
         experiments: account.experiments.clone(),
         missing: run.missing.clone(),
+        memory_creep: memory_creep(account),
     })
 }
 
+fn memory_creep(account: &Account) -> Vec<MemoryCreep> {
+    let mut creeps = creeping(&account.steps, &account.ledger);
+    blame(&mut creeps, &account.run, &account.steps, &account.survivors);
+    creeps
+}
+
 /// The step whose ledger is shown: `only`, or the last measured one, or the last at all.
-fn ledger_step(steps: &[StepRow], only: Option<i64>) -> Option<i64> {
+pub(super) fn ledger_step(steps: &[StepRow], only: Option<i64>) -> Option<i64> {
     let last = |steps: &mut dyn DoubleEndedIterator<Item = &StepRow>| steps.next_back().map(|step| step.step);
     only.or_else(|| last(&mut steps.iter().filter(|step| !step.warmup))).or_else(|| last(&mut steps.iter()))
 }
@@ -154,19 +169,31 @@ pub fn peak_instant(steps: &[StepRow], ledger: &[LedgerMoment], only: Option<i64
     Some(peak.at_ns)
 }
 
-fn chosen_steps(account: &Account, only: Option<i64>) -> Result<Vec<&StepRow>, NoSuchStep> {
-    let Some(only) = only else { return Ok(account.steps.iter().filter(|step| !step.warmup).collect()) };
-    match account.steps.iter().find(|step| step.step == only) {
-        Some(step) => Ok(vec![step]),
-        None => Err(NoSuchStep {
-            run_id: account.run.run_id.clone(),
-            step: only,
-            range: match (account.steps.first(), account.steps.last()) {
-                (Some(first), Some(last)) => format!("steps {} to {}", first.step, last.step),
-                _ => "no steps".to_owned(),
-            },
-        }),
+/// Step `only`, or all measured ones.
+pub(super) fn chosen_steps<'a>(
+    run: &RunRow,
+    steps: &'a [StepRow],
+    only: Option<i64>,
+) -> Result<Vec<&'a StepRow>, NoSuchStep> {
+    match only {
+        Some(only) => Ok(vec![find_step(run, steps, only)?]),
+        None => Ok(steps.iter().filter(|step| !step.warmup).collect()),
     }
+}
+
+pub(super) fn find_step<'a>(
+    run: &RunRow,
+    steps: &'a [StepRow],
+    number: i64,
+) -> Result<&'a StepRow, NoSuchStep> {
+    steps.iter().find(|step| step.step == number).ok_or_else(|| NoSuchStep {
+        run_id: run.run_id.clone(),
+        step: number,
+        range: match (steps.first(), steps.last()) {
+            (Some(first), Some(last)) => format!("steps {} to {}", first.step, last.step),
+            _ => "no steps".to_owned(),
+        },
+    })
 }
 
 fn step_summary(steps: &[&StepRow]) -> StepSummary {

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::ledger::PeakPart;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
-use super::units::{bytes, count, ms, number, pct};
+use super::units::{bytes, count, ms, number, pct, share_pct};
 use crate::record::{Category, Moment, Phase};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
@@ -118,12 +119,16 @@ fn scopes(summary: &Summary) -> String {
     let mut scopes: Vec<&PhaseSummary> = summary.scopes.iter().collect();
     scopes.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
     let mut table = table(&["slowest scopes", "share", "per step", "total", "calls"]);
-    for scope in scopes.iter().take(SCOPES) {
+    scopes.truncate(SCOPES);
+    for scope in &scopes {
         let mut row = phase_row(scope, false);
         row[0] = format!("{} ({})", scope.name, scope.phase.unwrap_or_default());
         table.add_row(row);
     }
-    put(&table)
+    let in_backward = scopes.iter().any(|scope| scope.phase == Some(Phase::Backward.as_str()));
+    let note =
+        if in_backward { "\n (in backward without, elsewhere with the scopes nested in it)" } else { "" };
+    format!("{}{note}", put(&table))
 }
 
 /// The moments that have a column; the peaks of phases have a line of their own.
@@ -138,12 +143,11 @@ fn ledger(summary: &Summary) -> String {
     let mut header = vec!["category"];
     header.extend(moments.iter().flat_map(|(moment, _)| [moment.as_str(), ""]));
     let mut table = table(&header);
-    let share = |part: i64, whole: i64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
     for &category in Category::ALL {
         let mut row = vec![category.to_string()];
         for (_, moment) in &moments {
             row.push(bytes(moment.bytes[category]));
-            row.push(pct(share(moment.bytes[category], moment.bytes.total())));
+            row.push(pct(share_pct(moment.bytes[category], moment.bytes.total())));
         }
         table.add_row(row);
     }
@@ -170,21 +174,29 @@ fn peak(summary: &Summary) -> String {
     let total = peak.0.bytes.total();
     let mut table = table(&["what was alive", "size", "share", "blocks"]);
     for part in summary.peak_parts.iter().take(PEAK_PARTS) {
-        let detail = part.detail.map(|detail| format!(" / {detail}")).unwrap_or_default();
-        let share = 100.0 * part.bytes as f64 / total.max(1) as f64;
-        table.add_row(vec![
-            format!("{}{detail}", part.category),
-            bytes(part.bytes),
-            pct(share),
-            part.blocks.to_string(),
-        ]);
+        table.add_row(part_row(part));
     }
     let rest: i64 = summary.peak_parts.iter().skip(PEAK_PARTS).map(|part| part.bytes).sum();
     if rest > 0 {
         table.add_row(vec!["the rest".to_owned(), bytes(rest)]);
     }
     let phases = phase_peaks(summary);
-    format!("Peak: {} ({} bytes), in {phase}\n{}\n{phases}", bytes(total), count(total), put(&table))
+    format!("Peak: {} ({} bytes), in {phase}\n{}\n{phases}\n{MORE}", bytes(total), count(total), put(&table))
+}
+
+/// Where to look for what this account sums up.
+const MORE: &str =
+    " more: show --peak (by scope, largest blocks), --by scope (each module), --timeline (a picture)";
+
+/// What the part is for, its size, share and number of blocks.
+pub(super) fn part_row(part: &PeakPart) -> Vec<String> {
+    let what = kind_of(part.category, part.detail);
+    vec![what, bytes(part.bytes), pct(part.share_pct), part.blocks.to_string()]
+}
+
+/// `workspace / output`.
+pub(super) fn kind_of(category: &str, detail: Option<&str>) -> String {
+    detail.map_or_else(|| category.to_owned(), |detail| format!("{category} / {detail}"))
 }
 
 /// The highest total while each phase ran.

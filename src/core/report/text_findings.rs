@@ -1,5 +1,6 @@
 //! Findings and experiments as text for a terminal.
 
+use super::creep::MemoryCreep;
 use super::findings::{Findings, LedgerLine};
 use super::tables::{put, table};
 use super::text::settings;
@@ -12,6 +13,7 @@ pub fn render_findings(findings: &Findings) -> String {
     lines.extend(step(findings));
     lines.extend(hotspots(findings));
     lines.extend(memory(findings));
+    lines.extend(findings.memory_creep.iter().map(creep));
     lines.extend(next(findings));
     let silent = findings.abstained.iter();
     lines.extend(silent.map(|abstention| format!("  {} says nothing: {}", abstention.rule, abstention.why)));
@@ -43,6 +45,23 @@ fn memory(findings: &Findings) -> Option<String> {
         "  memory in theory: {} dominates with {share} → {}",
         theory.dominant, theory.recommended_check
     ))
+}
+
+fn creep(creep: &MemoryCreep) -> String {
+    let whole = |value: f64| bytes(value.round() as i64);
+    let blame = creep.blame.as_ref().map(|blame| {
+        format!(", first to blame: {} ({} in {} blocks)", blame.place, bytes(blame.bytes), blame.blocks)
+    });
+    format!(
+        "  memory_creep: {} grows by {} a step ({} to {}) at {} of {} steps{}",
+        creep.category,
+        whole(creep.bytes_per_step),
+        whole(creep.low),
+        whole(creep.high),
+        creep.moment,
+        creep.steps,
+        blame.unwrap_or_default()
+    )
 }
 
 fn next(findings: &Findings) -> Option<String> {

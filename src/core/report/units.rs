@@ -21,8 +21,9 @@ pub fn bytes(count: i64) -> String {
 /// Milliseconds with a fitting unit: `830 µs`, `9.41 ms`, `1.25 s`.
 pub fn ms(value: f64) -> String {
     match value.abs() {
-        small if small < 1.0 => format!("{} µs", three_digits(value * 1e3)),
-        middle if middle < 1000.0 => format!("{} ms", three_digits(value)),
+        0.0 => "0 µs".to_owned(),
+        small if small < 0.9995 => format!("{} µs", three_digits(value * 1e3)),
+        middle if middle < 999.5 => format!("{} ms", three_digits(value)),
         _ => format!("{} s", three_digits(value / 1e3)),
     }
 }
@@ -37,6 +38,11 @@ pub fn count(value: i64) -> String {
 /// A share of a whole in percent, one decimal.
 pub fn pct(value: f64) -> String {
     format!("{value:.1} %")
+}
+
+/// A part of a whole in percent; of nothing, 0.
+pub fn share_pct(part: i64, whole: i64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 /// Whole numbers whole, others to four decimals.
@@ -68,6 +74,8 @@ mod tests {
             (count(834_304), count(-1_000), count(12)),
             ("834,304".into(), "-1,000".into(), "12".into())
         );
-        assert_eq!(ms(9.999), "10.0 ms");
+        assert_eq!((ms(9.999), ms(0.0)), ("10.0 ms".into(), "0 µs".into()));
+        assert_eq!((ms(0.99999), ms(999.7)), ("1.00 ms".into(), "1.00 s".into()));
+        assert_eq!((share_pct(1, 4), share_pct(0, 0)), (25.0, 0.0));
     }
 }

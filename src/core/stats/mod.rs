@@ -1,6 +1,10 @@
 //! Numbers about numbers. Pure.
 #![forbid(unsafe_code)]
 
+mod interval;
+
+pub use interval::{MeanInterval, mean_interval, student_t_quantile};
+
 /// The value below which the share `q` (0 to 1) of the values lies, between neighbours by their distance
 /// (Hyndman & Fan 1996, type 7, as NumPy and R do by default). `None` for no values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {

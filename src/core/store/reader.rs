@@ -74,11 +74,16 @@ impl Dataset {
         self.lifetimes(Some(step))
     }
 
-    /// The lifetimes that `at_ns` falls into, in order of birth. Holds one part at a time, so that a long run
-    /// takes no more memory than a short one.
+    /// The lifetimes that `at_ns` falls into, in order of birth.
     pub fn alive_at(&self, at_ns: i64) -> Result<Vec<AllocationRow>, StoreError> {
+        self.alive_during(at_ns, at_ns)
+    }
+
+    /// The lifetimes that share an instant with the time from `from_ns` to `until_ns`, in order of birth. Holds
+    /// one part at a time, so that a long run takes no more memory than a short one.
+    pub fn alive_during(&self, from_ns: i64, until_ns: i64) -> Result<Vec<AllocationRow>, StoreError> {
         self.lifetimes_where(None, |row| {
-            row.at_ns <= at_ns && row.freed_ns.is_none_or(|freed_ns| freed_ns > at_ns)
+            row.at_ns <= until_ns && row.freed_ns.is_none_or(|freed_ns| freed_ns > from_ns)
         })
     }
 
