@@ -11,13 +11,14 @@ mod torch {
     use std::env;
     use std::path::{Path, PathBuf};
 
-    const SOURCES: [&str; 6] = [
+    const SOURCES: [&str; 7] = [
         "src/probe/hook/allocator.cpp",
         "src/probe/hook/cuda.cpp",
         "src/probe/hook/events.cpp",
         "src/probe/hook/ops.cpp",
         "src/train/adamw.cpp",
         "src/train/autocast.cpp",
+        "src/train/ops.cpp",
     ];
     const HEADERS: [&str; 3] =
         ["src/probe/hook/cuda.h", "src/probe/hook/events.h", "src/probe/hook/guarded.h"];

@@ -353,24 +353,22 @@ fn the_program_itself_loads_neither_libtorch_nor_cuda() {
     }
 }
 
-/// By construction: a slow loader, a slow loader in a short step, a large model, and nothing in particular.
+/// By construction: a slow loader, a slow loader in a short step, a large model. The fourth zone is what is left,
+/// and whether a run is left there depends on how fast the machine is: the rule's own vectors cover it.
 #[test]
-fn each_zone_is_reached_by_a_real_run() {
+fn zones_are_reached_by_real_runs() {
     let tiny = "--layers 1 --width 16 --heads 1 --seq 8 --batch 1 --threads 1 --warmup 1";
     let large = "--layers 4 --width 384 --heads 6 --seq 128 --batch 8 --warmup 1 --steps 2";
     for (flags, zone, hotspot) in [
         (format!("{tiny} --steps 4 --loader-delay-ms 300"), "likely_input_or_sync_bound", "dataloader"),
         (format!("{tiny} --steps 30 --loader-delay-ms 20"), "low_gpu_utilization", "dataloader"),
         (large.to_owned(), "slow_compute_path", "backward"),
-        (format!("{tiny} --steps 60"), "no_single_signal", ""),
     ] {
         let runs = Runs::new();
         runs.run(&flags);
         let findings = &runs.show("")["findings"];
         assert_eq!(findings["summary"]["zone"], zone, "{flags}: {findings:#}");
-        if !hotspot.is_empty() {
-            assert_eq!(findings["hotspots"][0]["name"], hotspot, "{flags}: {findings:#}");
-        }
+        assert_eq!(findings["hotspots"][0]["name"], hotspot, "{flags}: {findings:#}");
     }
 }
 
@@ -394,7 +392,8 @@ fn findings_hold_theory_beside_measurement_and_say_what_to_try() {
         command.arg("show").arg("--out").arg(runs.file("runs")).args(["--capacity-mb", "-1"]).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--capacity-mb -1"), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(message.contains("'-1' for '--capacity-mb <N>': allowed: any number above 0"), "{message}");
 }
 
 #[test]

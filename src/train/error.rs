@@ -55,15 +55,20 @@ impl TrainError {
 impl From<TchError> for TrainError {
     fn from(error: TchError) -> Self {
         let message = first_part(&error.to_string());
-        match message.contains("not enough memory") || message.contains("out of memory") {
+        match SHORT_OF_MEMORY.iter().any(|words| message.contains(words)) {
             true => TrainError::OutOfMemory(message),
             false => TrainError::Torch(message),
         }
     }
 }
 
-/// libtorch appends the C++ stack to its messages; people need the first part.
+/// How libtorch's allocators and C++ say it; tch passes on nothing but the message.
+const SHORT_OF_MEMORY: [&str; 4] =
+    ["not enough memory", "out of memory", "can't allocate memory", "std::bad_alloc"];
+
+/// tch says whose error it is, and libtorch appends the C++ stack; people need the part between.
 pub(super) fn first_part(message: &str) -> String {
+    let message = message.strip_prefix("Internal torch error: ").unwrap_or(message);
     let end = message.find("\nException raised from").unwrap_or(message.len());
     message[..end].trim().to_owned()
 }

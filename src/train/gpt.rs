@@ -3,12 +3,13 @@
 //! Memory discipline: each intermediate is dropped by the statement that used it last, as Python's
 //! rebinding would. A `let x = f(x)` that shadows would keep it to the end of the function.
 
-use tch::nn::{Init, Path};
+use tch::nn::Path;
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
 use super::config::Config;
-use super::layers::{LayerNorm, Linear};
+use super::layers::{LayerNorm, Linear, normal};
 use super::model::Model;
+use super::ops::{arange, masked_fill, multiply};
 use crate::probe::scope;
 use crate::theory::{Attention, VOCABULARY};
 
@@ -20,7 +21,6 @@ pub struct Gpt {
     blocks: Vec<Block>,
     ln_f: LayerNorm,
     seq: i64,
-    device: Device,
 }
 
 #[derive(Debug)]
@@ -55,9 +55,8 @@ impl Gpt {
     /// back into the residual stream scaled by 1/√(2·layers), zero biases.
     pub fn new(root: &Path, config: &Config) -> Result<Self, TchError> {
         let transformer = root / "transformer";
-        let embedding = Init::Randn { mean: 0.0, stdev: STDEV };
-        let wte = (&transformer / "wte").f_var("weight", &[VOCABULARY, config.width], embedding)?;
-        let wpe = (&transformer / "wpe").f_var("weight", &[config.seq, config.width], embedding)?;
+        let wte = normal(&(&transformer / "wte"), "weight", &[VOCABULARY, config.width], STDEV)?;
+        let wpe = normal(&(&transformer / "wpe"), "weight", &[config.seq, config.width], STDEV)?;
         let mask = match config.attention {
             Attention::Sdpa => None,
             Attention::Math => Some(causal_mask(config.seq, root.device())?),
@@ -66,12 +65,12 @@ impl Gpt {
         let block = |i| Block::new(&(&h / i), i, config, mask.as_ref());
         let blocks = (0..config.layers).map(block).collect::<Result<_, _>>()?;
         let ln_f = LayerNorm::new(&(&transformer / "ln_f"), config.width)?;
-        Ok(Gpt { wte, wpe, blocks, ln_f, seq: config.seq, device: root.device() })
+        Ok(Gpt { wte, wpe, blocks, ln_f, seq: config.seq })
     }
 
     fn embed(&self, tokens: &Tensor) -> Result<Tensor, TchError> {
         let _scope = scope("embed");
-        let positions = Tensor::f_arange(self.seq, (Kind::Int64, self.device))?;
+        let positions = arange(self.seq, tokens)?;
         let position = Tensor::f_embedding(&self.wpe, &positions, -1, false, false)?;
         Tensor::f_embedding(&self.wte, tokens, -1, false, false)?.f_add(&position)
     }
@@ -210,11 +209,11 @@ fn add(a: Tensor, b: Tensor) -> Result<Tensor, TchError> {
 }
 
 fn scaled(scores: Tensor, scale: f64) -> Result<Tensor, TchError> {
-    scores.f_mul_scalar(scale)
+    multiply(&scores, scale)
 }
 
 fn masked(scores: Tensor, mask: &Tensor) -> Result<Tensor, TchError> {
-    scores.f_masked_fill(mask, f64::NEG_INFINITY)
+    masked_fill(&scores, mask, f64::NEG_INFINITY)
 }
 
 fn causal_mask(seq: i64, device: Device) -> Result<Tensor, TchError> {

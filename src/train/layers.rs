@@ -1,7 +1,15 @@
 //! The two layers both toy models are made of.
 
-use tch::nn::{Init, Path};
+use tch::nn::Path;
 use tch::{TchError, Tensor};
+
+/// A new variable, normally distributed around 0.
+pub fn normal(path: &Path, name: &str, dims: &[i64], stdev: f64) -> Result<Tensor, TchError> {
+    // In place: tch's own initialiser panics where there is no memory for its intermediates.
+    let mut variable = path.f_zeros(name, dims)?;
+    let _ = tch::no_grad(|| variable.f_normal_(0.0, stdev))?;
+    Ok(variable)
+}
 
 /// `y = x·Wᵀ + b`, with W of shape [out, in].
 #[derive(Debug)]
@@ -12,7 +20,7 @@ pub struct Linear {
 
 impl Linear {
     pub fn new(path: &Path, inputs: i64, outputs: i64, stdev: f64) -> Result<Self, TchError> {
-        let weight = path.f_var("weight", &[outputs, inputs], Init::Randn { mean: 0.0, stdev })?;
+        let weight = normal(path, "weight", &[outputs, inputs], stdev)?;
         let bias = path.f_zeros("bias", &[outputs])?;
         Ok(Linear { weight, bias })
     }

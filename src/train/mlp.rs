@@ -1,11 +1,11 @@
 //! A plain stack of Linear and GELU over the same bytes: nothing in the instruments knows one model.
 
-use tch::nn::{Init, Path};
+use tch::nn::Path;
 use tch::{TchError, Tensor};
 
 use super::config::Config;
 use super::gpt::{gelu, mean_cross_entropy};
-use super::layers::Linear;
+use super::layers::{Linear, normal};
 use super::model::Model;
 use crate::probe::scope;
 use crate::theory::VOCABULARY;
@@ -23,8 +23,7 @@ const STDEV: f64 = 0.02;
 impl MlpModel {
     /// Builds the model in `root`: `wte`, `h.<i>`, `head`.
     pub fn new(root: &Path, config: &Config) -> Result<Self, TchError> {
-        let embedding = Init::Randn { mean: 0.0, stdev: STDEV };
-        let wte = (root / "wte").f_var("weight", &[VOCABULARY, config.width], embedding)?;
+        let wte = normal(&(root / "wte"), "weight", &[VOCABULARY, config.width], STDEV)?;
         let h = root / "h";
         // Kaiming's spread for this width: a deep plain stack of narrower weights would pass nothing on.
         let stdev = (2.0 / config.width as f64).sqrt();

@@ -9,6 +9,7 @@ mod gpt;
 mod layers;
 mod mlp;
 mod model;
+mod ops;
 mod session;
 mod weights;
 

@@ -11,6 +11,7 @@ use super::config::{Config, Files};
 use super::data::{Batch, Loader, read_text};
 use super::error::TrainError;
 use super::model::{Model, build};
+use super::ops::divide;
 use super::weights;
 use crate::probe::{Options, Probe, Step, StepSummary, scope};
 use crate::record::{Detail, RunRow, RunStatus, Sink};
@@ -148,7 +149,7 @@ impl Trainer {
         let loss = step.forward(|| self.loss(&batch, config))?;
         step.backward(|| match config.accumulate {
             1 => loss.f_backward(),
-            count => loss.f_div_scalar(count)?.f_backward(),
+            count => divide(&loss, count as f64)?.f_backward(),
         })?;
         if let Some(windows) = &mut self.windows {
             windows.extend(&batch.windows);

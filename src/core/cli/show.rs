@@ -125,7 +125,9 @@ pub fn read(dataset: &Dataset, only: Option<i64>) -> Result<Account, StoreError>
     let survivors = creep.map(|at_ns| dataset.alive_at(at_ns)).transpose()?.unwrap_or_default();
     let (phases, experiments) = (dataset.phases()?, dataset.experiments()?);
     let run = dataset.run().clone();
-    Ok(Account { run, steps, phases, ledger, alive_at_peak, survivors, experiments })
+    let failure = run.out_of_memory.as_ref().map(|failed| dataset.alive_at(failed.at_ns));
+    let alive_at_failure = failure.transpose()?.unwrap_or_default();
+    Ok(Account { run, steps, phases, ledger, alive_at_peak, alive_at_failure, survivors, experiments })
 }
 
 /// A summary with its findings, as one object.

@@ -143,16 +143,16 @@ fn next_validation(
     choose_next_validation(&situation, lang).map_err(|error| error.to_string())
 }
 
-/// The ledger that the configuration alone gives: f32 parameters, gradients and two states, and the
-/// activations of the closed form; no temporaries, which no theory covers.
+/// The ledger that the configuration alone gives: parameters, gradients and states in their types, and the
+/// activations of the closed form; no temporaries, which the rule has no theory for.
 fn theory(summary: &Summary) -> Result<MemoryLedger, String> {
     let shape =
         Shape::of(&summary.config).ok_or("the configuration is not a toy model's: theory has no sizes")?;
     let input = LedgerInput {
         param_count: shape.parameters(),
-        param_bytes: 4.0,
-        grad_bytes: 4.0,
-        adam_state_bytes: 8.0,
+        param_bytes: shape.precision.parameter().bytes() as f64,
+        grad_bytes: shape.precision.parameter().bytes() as f64,
+        adam_state_bytes: shape.state_bytes_each() as f64,
         activation_bytes: shape.activation_bytes(),
         temporary_bytes: 0,
     };
@@ -167,21 +167,31 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
     }
     let shape = Shape::of(&summary.config);
     let parameters = shape.map(|shape| shape.parameters()).or(summary.parameters);
-    let times = |bytes: i64| parameters.map(|n| n * bytes);
+    // What is no toy model is taken to train in f32 with Adam.
+    let theory = |of: fn(&Shape) -> i64, each: i64| {
+        shape.as_ref().map(of).or_else(|| parameters.map(|parameters| parameters * each))
+    };
     let line = |category: Category, theory_bytes: Option<i64>, why: &'static str| {
         let measured_bytes = highest(summary, category);
         let difference_bytes = theory_bytes.map(|theory| measured_bytes - theory);
         LedgerLine { line: category.as_str(), theory_bytes, measured_bytes, difference_bytes, why }
     };
-    let states = shape.map(|shape| shape.adam_state_bytes()).or(times(8));
     vec![
-        line(Category::Parameter, times(4), "4 bytes a parameter; frozen or half-precision ones differ"),
-        line(Category::Gradient, times(4), "4 bytes a parameter; frozen parameters have none"),
-        line(Category::AdamState, states, "two f32 states a parameter, and the optimizer's step counters"),
+        line(
+            Category::Parameter,
+            theory(Shape::parameter_bytes, 4),
+            "as many bytes a parameter as its type has",
+        ),
+        line(Category::Gradient, theory(Shape::gradient_bytes, 4), "as parameters; frozen ones have none"),
+        line(
+            Category::AdamState,
+            theory(Shape::adam_state_bytes, 8),
+            "two states a parameter, master weights if kept, and the optimizer's step counters",
+        ),
         line(
             Category::Activation,
             shape.map(|shape| shape.activation_bytes()),
-            "as libtorch 2.11 saves them in f32",
+            "as libtorch 2.11 saves them on a CPU",
         ),
         line(
             Category::Input,

@@ -86,7 +86,7 @@ pub fn peak_view(memory: &StepMemory, top: usize) -> Result<PeakView, NoView> {
         parts: by_detail(alive.iter().copied()),
         scopes,
         no_scope,
-        largest: largest(memory, &alive, peak.at_ns, top),
+        largest: largest_blocks(&alive, peak.at_ns, &begins(memory), top),
         reconciliation: Reconciliation::new(bytes, peak.bytes.total()),
     })
 }
@@ -126,19 +126,24 @@ fn peak_scopes(tree: &ScopeTree, own: &[(i64, i64)], all: i64) -> Vec<PeakScope>
     tree.nodes.iter().enumerate().map(scope).filter(|scope| scope.bytes > 0).collect()
 }
 
-fn largest(memory: &StepMemory, alive: &[&AllocationRow], peak_ns: i64, top: usize) -> Vec<PeakBlock> {
-    let begins: Vec<(i64, i64)> = memory
-        .steps
-        .iter()
-        .map(|step| (step.step, StepSpan::of(&memory.run, step).begin_ns))
-        .take_while(|(step, _)| *step <= memory.step)
-        .collect();
-    let mut alive = alive.to_vec();
-    alive.sort_by_key(|row| (-row.bytes, row.id));
-    alive.iter().take(top).map(|row| block(row, peak_ns, &begins)).collect()
+/// The steps up to the one looked at, each with when it began.
+fn begins(memory: &StepMemory) -> Vec<(i64, i64)> {
+    let steps = memory.steps.iter().take_while(|step| step.step <= memory.step);
+    steps.map(|step| (step.step, StepSpan::of(&memory.run, step).begin_ns)).collect()
 }
 
-/// `begins`: the steps up to the one looked at, each with when it began.
+/// The `top` largest of what was alive at `at_ns`. `begins`: the steps until then, each with when it began.
+pub fn largest_blocks(
+    alive: &[&AllocationRow],
+    at_ns: i64,
+    begins: &[(i64, i64)],
+    top: usize,
+) -> Vec<PeakBlock> {
+    let mut alive = alive.to_vec();
+    alive.sort_by_key(|row| (-row.bytes, row.id));
+    alive.iter().take(top).map(|row| block(row, at_ns, begins)).collect()
+}
+
 fn block(row: &AllocationRow, peak_ns: i64, begins: &[(i64, i64)]) -> PeakBlock {
     let began_since = |(step, begin_ns): &&(i64, i64)| match row.step {
         Some(born) => *step > born,

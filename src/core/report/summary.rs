@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::creep::{MemoryCreep, blame, creeping};
 use super::ledger::{MomentSummary, PeakPart, by_detail};
+use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
 use crate::record::{
     AllocationRow, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow, SpanKind, StepRow,
@@ -22,6 +23,8 @@ pub struct Account {
     pub ledger: Vec<LedgerMoment>,
     /// Those alive at the peak ([`peak_instant`]) of the step whose ledger is shown.
     pub alive_at_peak: Vec<AllocationRow>,
+    /// Those alive when the allocation failed that ended the run.
+    pub alive_at_failure: Vec<AllocationRow>,
     /// Those alive at [`creep_instant`](super::creep_instant); none where nothing creeps.
     pub survivors: Vec<AllocationRow>,
     pub experiments: Vec<ExperimentRow>,
@@ -60,6 +63,8 @@ pub struct Summary {
     /// The phase the peak fell into, and what was alive then.
     pub peak_phase: Option<&'static str>,
     pub peak_parts: Vec<PeakPart>,
+    /// Null for a run that ended otherwise.
+    pub out_of_memory: Option<OutOfMemory>,
     /// Of every step, warm-up included; null where a step had none.
     pub losses: Vec<Option<f64>>,
     pub instruments: Instruments,
@@ -142,6 +147,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         ledger: moments.iter().map(|moment| (moment.moment.as_str(), MomentSummary(**moment))).collect(),
         peak_phase: peak_phase(account, ledger_step),
         peak_parts: by_detail(&account.alive_at_peak),
+        out_of_memory: out_of_memory(account),
         losses: account.steps.iter().map(|step| step.loss).collect(),
         instruments: instruments(run, &steps),
         experiments: account.experiments.clone(),

@@ -6,6 +6,7 @@ use super::ledger::PeakPart;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
+use super::text_out_of_memory;
 use super::units::{bytes, count, ms, number, pct, share_pct};
 use crate::record::{Category, Moment, Phase};
 
@@ -16,6 +17,7 @@ const PEAK_PARTS: usize = 10;
 pub fn render(summary: &Summary) -> String {
     let sections = [
         heading(summary),
+        summary.out_of_memory.as_ref().map(text_out_of_memory::render).unwrap_or_default(),
         step_line(summary),
         phases(summary),
         scopes(summary),

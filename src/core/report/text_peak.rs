@@ -31,7 +31,7 @@ pub fn render_peak(view: &PeakView) -> String {
         heading,
         parts(view),
         scopes(view),
-        largest(view),
+        blocks_table(&view.largest),
         reconciliation("sum of the parts", &view.reconciliation),
     ];
     sections.join("\n\n") + "\n"
@@ -86,7 +86,8 @@ fn left_out<'a>(scopes: impl Iterator<Item = &'a PeakScope> + Clone) -> Option<V
     (n > 0).then(row)
 }
 
-fn largest(view: &PeakView) -> String {
+/// A row for each block.
+pub(super) fn blocks_table(blocks: &[PeakBlock]) -> String {
     let header = ["largest blocks", "what for", "age", "phase", "op", "scope", "variable"];
     let mut table = table(&header);
     table.column_iter_mut().skip(3).for_each(|column| column.set_cell_alignment(CellAlignment::Left));
@@ -96,7 +97,7 @@ fn largest(view: &PeakView) -> String {
     if let Some(column) = table.column_mut(1) {
         column.set_cell_alignment(CellAlignment::Left);
     }
-    for block in &view.largest {
+    for block in blocks {
         let known = |text: Option<&str>| text.unwrap_or(ABSENT).to_owned();
         table.add_row(vec![
             bytes(block.bytes),

@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod activations;
+mod alternatives;
 mod backward;
 mod choices;
 mod peak;
 mod shape;
 mod state;
 
+pub use alternatives::Alternative;
 pub use choices::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};
 pub use shape::{Architecture, Shape, VOCABULARY};
 pub use state::Training;

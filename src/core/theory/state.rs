@@ -70,9 +70,14 @@ impl Shape {
 
     /// Adam's two states, an f32 step counter for each variable, and the f32 master weights if there are.
     pub fn adam_state_bytes(&self) -> i64 {
+        let scalars = self.parameters().saturating_mul(self.state_bytes_each());
+        scalars.saturating_add(Float::F32.bytes() * self.variables())
+    }
+
+    /// Adam's two states and the master weight, if there is one, of one parameter.
+    pub fn state_bytes_each(&self) -> i64 {
         let master = if self.training.master_weights { Float::F32.bytes() } else { 0 };
-        let scalar = 2 * self.state_type().bytes() + master;
-        self.parameters().saturating_mul(scalar).saturating_add(Float::F32.bytes() * self.variables())
+        2 * self.state_type().bytes() + master
     }
 
     /// Of AdamW's two states.

@@ -1,0 +1,55 @@
+//! A run that ran out of memory: what was asked for, what was alive, and what would fit.
+
+use serde::Serialize;
+
+use super::ledger::{MomentSummary, PeakPart, by_detail};
+use super::peak::{PeakBlock, largest_blocks};
+use super::step_memory::StepSpan;
+use super::summary::Account;
+use crate::record::{FailedAllocation, Moment, RunStatus};
+use crate::theory::{Alternative, Shape};
+
+/// How many of the largest blocks are told.
+const LARGEST: usize = 20;
+
+/// What is known of the allocation that ended a run, and of that instant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OutOfMemory {
+    /// Null where the allocator was not traced.
+    pub failed: Option<FailedAllocation>,
+    /// The limit that was put on the allocator; null where the memory itself was at its end.
+    pub limit_bytes: Option<i64>,
+    /// The ledger at that instant.
+    pub ledger: Option<MomentSummary>,
+    /// By category and detail, the largest first.
+    pub parts: Vec<PeakPart>,
+    /// The largest first.
+    pub largest: Vec<PeakBlock>,
+    /// In theory; empty for what is no toy model.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// What is to be told of a run that ran out of memory; `None` for another.
+pub fn out_of_memory(account: &Account) -> Option<OutOfMemory> {
+    let run = &account.run;
+    if run.status != RunStatus::OutOfMemory {
+        return None;
+    }
+    let failed = run.out_of_memory.clone();
+    let at_ns = failed.as_ref().map(|failed| failed.at_ns);
+    let moment =
+        account.ledger.iter().rfind(|row| row.moment == Moment::OutOfMemory && Some(row.at_ns) == at_ns);
+    let alive: Vec<_> = account.alive_at_failure.iter().collect();
+    let begins: Vec<_> =
+        account.steps.iter().map(|step| (step.step, StepSpan::of(run, step).begin_ns)).collect();
+    let limit_bytes = run.capacity_bytes.or(run.machine.memory_bytes);
+    let alternatives = |shape: Shape| limit_bytes.map(|limit| shape.alternatives(limit)).unwrap_or_default();
+    Some(OutOfMemory {
+        limit_bytes: run.capacity_bytes,
+        ledger: moment.map(|moment| MomentSummary(*moment)),
+        parts: by_detail(alive.iter().copied()),
+        largest: at_ns.map(|at_ns| largest_blocks(&alive, at_ns, &begins, LARGEST)).unwrap_or_default(),
+        alternatives: Shape::of(&run.config).map(alternatives).unwrap_or_default(),
+        failed,
+    })
+}

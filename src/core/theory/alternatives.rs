@@ -1,0 +1,98 @@
+//! What else could be run under a limit: single changes of a configuration, and the peaks they come to.
+
+use serde::Serialize;
+
+use super::choices::Precision;
+use super::shape::Shape;
+
+/// One change of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alternative {
+    /// The flags of `stepledger run` that make it.
+    pub flags: String,
+    /// The step's highest total then, in theory.
+    pub theory_peak_bytes: i64,
+    pub fits: bool,
+    /// What it costs.
+    pub price: &'static str,
+}
+
+impl Shape {
+    /// What could be changed so that a step's peak stays within `limit_bytes`: the largest batch that fits; the
+    /// fewest micro-batches for the same tokens a step; half precision. Those that do not suffice are told too,
+    /// with the peak that they come to; a batch or a number of micro-batches only where there is one.
+    pub fn alternatives(&self, limit_bytes: i64) -> Vec<Alternative> {
+        let smaller = self.largest_batch(limit_bytes).map(|batch| Shape { batch, ..*self });
+        let smaller = smaller.map(|shape| (format!("--batch {}", shape.batch), shape, "fewer tokens a step"));
+        let micro = self.fewest_micro_batches(limit_bytes).map(|shape| {
+            let flags = format!("--batch {} --accumulate {}", shape.batch, shape.training.accumulate);
+            (flags, shape, "the same tokens a step, in more and smaller kernels")
+        });
+        let half = [
+            (Precision::AmpBf16, "products in 8 bits of mantissa"),
+            (Precision::Bf16, "everything in 8 bits of mantissa, parameters and states too"),
+        ];
+        let half = half
+            .into_iter()
+            .filter(|(precision, _)| *precision != self.precision && self.precision != Precision::Bf16)
+            .map(|(precision, price)| (format!("--dtype {precision}"), Shape { precision, ..*self }, price));
+        let all = smaller.into_iter().chain(micro).chain(half);
+        let told = |(flags, shape, price): (String, Shape, &'static str)| {
+            let theory_peak_bytes = shape.peak_bytes();
+            Alternative { flags, theory_peak_bytes, fits: theory_peak_bytes <= limit_bytes, price }
+        };
+        all.map(told).collect()
+    }
+
+    /// The largest batch below this one whose peak stays within the limit.
+    fn largest_batch(&self, limit_bytes: i64) -> Option<i64> {
+        let fits = |batch: i64| Shape { batch, ..*self }.peak_bytes() <= limit_bytes;
+        // A larger batch never has a lower peak.
+        let (mut fitting, mut failing) = (0, self.batch);
+        while failing - fitting > 1 {
+            let middle = fitting + (failing - fitting) / 2;
+            if fits(middle) { fitting = middle } else { failing = middle }
+        }
+        (fitting > 0).then_some(fitting)
+    }
+
+    /// The same sequences a step, in micro-batches as large as fit.
+    fn fewest_micro_batches(&self, limit_bytes: i64) -> Option<Shape> {
+        let split = |parts: i64| {
+            let mut shape = Shape { batch: self.batch / parts, ..*self };
+            shape.training.accumulate = self.training.accumulate.saturating_mul(parts);
+            shape
+        };
+        let parts = (2..=self.batch).filter(|parts| self.batch % parts == 0);
+        parts.map(split).find(|shape| shape.peak_bytes() <= limit_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::tests::{GPT, shape};
+
+    #[test]
+    fn what_fits_is_said_with_its_peak() {
+        let gpt = shape(GPT, r#""batch":64"#).unwrap();
+        let limit = 64 << 20;
+        assert!(gpt.peak_bytes() > limit);
+        let alternatives = gpt.alternatives(limit);
+        let flags: Vec<_> = alternatives.iter().map(|other| (other.flags.as_str(), other.fits)).collect();
+        let expected = [
+            ("--batch 24", true),
+            ("--batch 16 --accumulate 4", true),
+            ("--dtype amp-bf16", false),
+            ("--dtype bf16", false),
+        ];
+        assert_eq!(flags, expected, "{alternatives:#?}");
+        // The next larger batch would not do.
+        assert!(shape(GPT, r#""batch":25"#).unwrap().peak_bytes() > limit);
+    }
+
+    #[test]
+    fn where_nothing_helps_there_is_no_batch() {
+        let alternatives = shape(GPT, "").unwrap().alternatives(1 << 20);
+        assert!(alternatives.iter().all(|other| !other.fits && other.flags.starts_with("--dtype")));
+    }
+}
