@@ -81,7 +81,9 @@ impl Trainer {
         }
         let (names, parameters) = trained(&store);
         let masters = match config.adamw.master_weights {
-            true => Some(parameters.iter().map(Tensor::f_detach_copy).collect::<Result<_, _>>()?),
+            true => {
+                Some(tch::no_grad(|| parameters.iter().map(Tensor::f_detach_copy).collect::<Result<_, _>>())?)
+            }
             false => None,
         };
         if config.precision == Precision::Bf16 {
