@@ -97,7 +97,7 @@ uint32_t site(uint32_t scope, uint32_t op) { return op << kScopeBits | (scope & 
 
 // Threads that work for this one are where it is.
 void share_here() {
-  if (here.flags & kLoader) return;
+  if (here.helping || here.flags & kLoader) return;
   if (here.depth) {
     share(here.site, here.call);
   } else {
@@ -113,10 +113,19 @@ void enter(const Frame& frame, uint32_t at, uint64_t call) {
   share_here();
 }
 
+// A thread that begins an operator while another is in the middle of one works for that: nothing else runs
+// then in a training loop but loaders.
+bool begins_to_help() { return here.depth == 0 && !(here.flags & kLoader) && call_here() != 0; }
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
   const std::string_view name = function.name();
   Frame frame{here.site, here.call, false, 0, 0};
-  if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+  if (here.helping || begins_to_help()) {
+    const uint32_t at = site_here();
+    const uint64_t call = call_here();
+    here.helping = true;
+    enter(frame, at, call);
+  } else if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     // Known only now for the engine's frame around it, which keeps it: it adds up gradients afterwards.
     frame.site = site(scope_of(function.seqNr()), op_number(name));
     enter(frame, frame.site, 0);
@@ -160,6 +169,7 @@ void end(const at::RecordFunction&, at::ObserverContext*) {
   here.site = frame.site;
   here.call = frame.call;
   share_here();
+  if (here.depth == 0) here.helping = false;
 }
 
 at::CallbackHandle observer = at::INVALID_CALLBACK_HANDLE;

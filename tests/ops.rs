@@ -1,0 +1,111 @@
+//! The observer of operators: who made an allocation, and what backward spends on each scope.
+#![cfg(feature = "torch")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+
+use common::{MemorySink, gpt, turn};
+use stepledger::probe::Options;
+use stepledger::record::{AllocationRow, Category, Phase, PhaseRow, SpanKind, StepRecords, Trace};
+use stepledger::train::{Attention, Config, train};
+
+fn small() -> Config {
+    Config { layers: 2, width: 32, heads: 2, seq: 16, batch: 4, ..gpt() }
+}
+
+fn last_step(config: &Config, trace: Trace) -> StepRecords {
+    let sink = MemorySink::default();
+    let options = Options::new("test").trace(trace);
+    train(config, options, sink.clone(), &mut |_| (), &AtomicBool::new(false)).unwrap();
+    let kept = sink.0.borrow();
+    kept.steps.last().unwrap().clone()
+}
+
+fn made_in(step: &StepRecords, phase: Phase) -> impl Iterator<Item = &AllocationRow> {
+    let number = step.step.step;
+    step.ended.iter().filter(move |row| row.step == Some(number) && row.phase == Some(phase))
+}
+
+#[test]
+fn every_allocation_of_forward_and_backward_has_an_operator_and_a_scope() {
+    let _turn = turn();
+    for threads in [1, 2] {
+        for attention in [Attention::Sdpa, Attention::Math] {
+            let step = last_step(&Config { attention, threads, ..small() }, Trace::Ops);
+            let scopes: HashSet<_> = made_in(&step, Phase::Forward).map(|row| row.scope.clone()).collect();
+            for row in made_in(&step, Phase::Forward) {
+                assert!(row.op.as_deref().is_some_and(|op| op.starts_with("aten::")), "{row:?}");
+                assert!(row.scope.is_some(), "{row:?}");
+            }
+            let mut of_a_scope = 0;
+            for row in made_in(&step, Phase::Backward) {
+                assert!(row.op.is_some(), "{row:?}");
+                // A backward allocation carries the scope of the forward operator it is the backward of; only
+                // the gradient that backward begins with belongs to none.
+                if row.scope.is_some() {
+                    of_a_scope += 1;
+                    assert!(scopes.contains(&row.scope), "{row:?}");
+                } else {
+                    assert!(row.bytes == 4, "{row:?}");
+                }
+            }
+            assert!(of_a_scope > 20, "{of_a_scope}");
+        }
+    }
+}
+
+/// The sizes of a block's matrices tell which scope their gradients must have.
+#[test]
+fn a_gradient_is_made_in_the_scope_of_its_parameter() {
+    let _turn = turn();
+    let step = last_step(&small(), Trace::Ops);
+    // In the last step's records: gradients of the step before, which this step freed.
+    let gradients: Vec<_> = step.ended.iter().filter(|row| row.category == Category::Gradient).collect();
+    assert_eq!(gradients.len() as i64, small().shape().variables());
+    for row in gradients {
+        let name = row.name.as_deref().unwrap();
+        let module = name.trim_start_matches("transformer.");
+        match row.scope.as_deref() {
+            Some("embed") => assert!(module.starts_with("wte") || module.starts_with("wpe"), "{row:?}"),
+            Some(scope) => assert!(module.starts_with(scope), "{row:?}"),
+            None => panic!("{row:?}"),
+        }
+    }
+}
+
+fn backward(step: &StepRecords) -> (&PhaseRow, Vec<&PhaseRow>) {
+    let rows = || step.phases.iter().filter(|row| row.phase == Phase::Backward);
+    let phase = rows().find(|row| row.kind == SpanKind::Phase).unwrap();
+    (phase, rows().filter(|row| row.kind == SpanKind::Scope).collect())
+}
+
+#[test]
+fn backwards_time_is_told_by_forwards_scopes() {
+    let _turn = turn();
+    let step = last_step(&small(), Trace::Ops);
+    let (phase, scopes) = backward(&step);
+    let names: HashSet<_> = scopes.iter().map(|row| &*row.name).collect();
+    for expected in ["embed", "h.0.ln_1", "h.0.attn", "h.0.mlp", "h.1.attn", "ln_f", "lm_head", "loss"] {
+        assert!(names.contains(expected), "{expected} is not in {names:?}");
+    }
+    assert_eq!(names.len(), scopes.len(), "a scope has one row");
+    // No node is counted twice: together they take no more than backward.
+    let sum: i64 = scopes.iter().map(|row| row.total_ns).sum();
+    assert!(sum > 0 && sum <= phase.total_ns, "{sum} of {}", phase.total_ns);
+    assert!(scopes.iter().all(|row| row.calls > 0));
+    assert!(backward(&last_step(&small(), Trace::Allocations)).1.is_empty());
+}
+
+/// Observing changes nothing of what is observed: bytes, categories and losses are the same.
+#[test]
+fn the_account_is_the_same_at_both_depths() {
+    let _turn = turn();
+    let [coarse, fine] = [Trace::Allocations, Trace::Ops].map(|trace| last_step(&small(), trace));
+    assert_eq!(coarse.step.loss, fine.step.loss);
+    let bytes = |step: &StepRecords| -> Vec<_> {
+        step.moments.iter().map(|row| (row.moment, row.bytes, row.allocator_bytes)).collect()
+    };
+    assert_eq!(bytes(&coarse), bytes(&fine));
+}
