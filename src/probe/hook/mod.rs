@@ -7,6 +7,8 @@
 //! counted, not lost in silence.
 
 mod copies;
+#[cfg(test)]
+mod cuda_tests;
 mod ffi;
 mod ops;
 

@@ -1,0 +1,148 @@
+//! The watch on CUDA's caching allocator, against a double of it: there is no GPU here, and nothing it says is a
+//! measurement.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use tch::Device;
+
+use super::{Beside, Hook, Watch};
+use crate::ledger::{Ledger, SiteNames, StepAccount, kind};
+use crate::record::{Category, Detail, Moment, Phase};
+
+struct Nameless;
+
+impl SiteNames for Nameless {
+    fn scope(&self, _: u32) -> Option<Arc<str>> {
+        None
+    }
+
+    fn op(&self, _: u32) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// The double, in the place of libtorch's own allocator.
+struct Double(libloading::Library);
+
+impl Double {
+    fn install(folder: &Path) -> Self {
+        crate::probe::load_cuda().expect("libtorch_cuda comes with the wheel, and loads without a GPU");
+        let file = build(folder);
+        // SAFETY: the double's initialisers only make empty containers.
+        let double = Double(unsafe { libloading::Library::new(file) }.unwrap());
+        // SAFETY: the double declares it so.
+        let installed = unsafe { double.call::<extern "C" fn() -> bool>("double_install")() };
+        assert!(installed, "libc10_cuda has no allocator to replace");
+        double
+    }
+
+    /// SAFETY: `F` must be what the double declares under that name.
+    unsafe fn call<F: Copy>(&self, name: &str) -> F {
+        // SAFETY: as the caller promises.
+        *unsafe { self.0.get::<F>(name.as_bytes()) }.unwrap()
+    }
+
+    fn give(&self, bytes: usize) -> usize {
+        // SAFETY: the double declares it so.
+        unsafe { self.call::<extern "C" fn(usize) -> usize>("double_give")(bytes) }
+    }
+
+    fn take(&self, address: usize) {
+        // SAFETY: the double declares it so.
+        unsafe { self.call::<extern "C" fn(usize)>("double_take")(address) }
+    }
+
+    fn allocated(&self) -> i64 {
+        // SAFETY: the double declares it so.
+        unsafe { self.call::<extern "C" fn() -> usize>("double_allocated")() as i64 }
+    }
+
+    fn fraction(&self) -> f64 {
+        // SAFETY: the double declares it so.
+        unsafe { self.call::<extern "C" fn() -> f64>("double_fraction")() }
+    }
+}
+
+fn build(folder: &Path) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let libtorch = root.join(".venv/libtorch").canonicalize().unwrap();
+    let file = folder.join("libcaching_allocator.so");
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++17", "-O1", "-w", "-DNDEBUG", "-shared", "-fPIC", "-o"]).arg(&file);
+    compiler.arg(root.join("tests/doubles/caching_allocator.cpp"));
+    for headers in ["include", "../nvidia/cu13/include"] {
+        compiler.arg("-I").arg(libtorch.join(headers));
+    }
+    let output = compiler.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    file
+}
+
+/// Runs `work` in a step's forward, under an account that begins with what is alive already.
+fn step(hook: &Hook, ledger: &mut Ledger, number: u64, work: impl FnOnce()) -> StepAccount {
+    hook.mark(kind::STEP_BEGIN, number);
+    hook.mark(kind::PHASE_BEGIN, Phase::Forward as u64);
+    work();
+    hook.mark(kind::PHASE_END, Phase::Forward as u64);
+    hook.mark(kind::STEP_END, number);
+    let mut events = Vec::new();
+    hook.drain(&mut events);
+    ledger.file(&events, &[], &Nameless)
+}
+
+fn at(account: &StepAccount, moment: Moment) -> (i64, i64, i64) {
+    let row = account.moments.iter().find(|row| row.moment == moment).unwrap();
+    (row.bytes.total(), row.allocator_bytes, row.bytes[Category::Unattributed])
+}
+
+/// One test, since the process has one caching allocator and one hook.
+#[test]
+fn the_caching_allocators_account_is_exact_to_its_own_total() {
+    let folder = tempfile::tempdir().unwrap();
+    let double = Double::install(folder.path());
+    let before = double.give(1000);
+    let limit = 1 << 20;
+    let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: Some(limit), ops: false }).unwrap();
+    assert!((double.fraction() * f64::from(1 << 30) - limit as f64).abs() < 1.0);
+    let (held, first_id) = hook.begin_account();
+    assert_eq!(held, 1024);
+    let mut ledger = Ledger::new(0, held, first_id);
+
+    // Three blocks: one freed before its size could be known, one with rounding, one without.
+    let mut kept = 0;
+    let account = step(&hook, &mut ledger, 0, || {
+        let brief = double.give(700);
+        double.take(brief);
+        kept = double.give(100);
+        let exact = double.give(2048);
+        double.take(exact);
+    });
+    assert_eq!(at(&account, Moment::ForwardEnd), (1024 + 512, 1024 + 512, 0));
+    assert_eq!(account.difference_bytes, 0);
+    assert_eq!(account.peak_bytes, 1024 + 512 + 2048);
+    let rounding: Vec<_> = account.ended.iter().filter(|row| row.detail == Some(Detail::Rounding)).collect();
+    assert_eq!(rounding.iter().map(|row| row.bytes).collect::<Vec<_>>(), [1024 - 700]);
+    assert!(account.ended.iter().any(|row| row.bytes == 700), "what was asked for, not what was given");
+
+    // Beside the account: what is reserved in no block, and what others use.
+    let beside = hook.beside().unwrap().unwrap();
+    let cached_bytes = 1024 + 512 + 2048 - double.allocated();
+    assert_eq!(beside, Beside { rounding_bytes: 512 - 100, cached_bytes, non_torch_bytes: 100 << 20 });
+
+    // A block from before the watch, and a request beyond the limit.
+    let account = step(&hook, &mut ledger, 1, || {
+        double.take(before);
+        double.take(kept);
+        assert_eq!(double.give(2 << 20), 0);
+    });
+    assert_eq!(at(&account, Moment::ForwardEnd), (0, 0, 0));
+    assert_eq!((account.difference_bytes, double.allocated()), (0, 0));
+    assert_eq!(account.failed.as_ref().map(|failed| failed.asked_bytes), Some(2 << 20));
+
+    drop(hook);
+    assert_eq!(double.fraction(), 1.0);
+    // What happens after the watch is nobody's.
+    double.take(double.give(64));
+}
