@@ -37,10 +37,11 @@ fn gpt(steps: i64) -> Config {
 /// One way to run the steps; returns seconds a step.
 type Way = (&'static str, fn(&Config) -> Outcome<f64>);
 
-const WAYS: [Way; 3] = [
+const WAYS: [Way; 4] = [
     ("bare", bare),
     ("--trace phases", |config| instrumented(config, Trace::Phases)),
     ("--trace allocations", |config| instrumented(config, Trace::Allocations)),
+    ("--trace ops", |config| instrumented(config, Trace::Ops)),
 ];
 
 fn compare(name: &str, config: &Config, rounds: i64) -> Outcome<()> {
@@ -77,7 +78,7 @@ impl Training {
         tch::manual_seed(config.seed);
         let store = VarStore::new(config.device);
         let model = build(&store.root(), config)?;
-        let optimizer = AdamW::new(config.adamw, store.trainable_variables());
+        let optimizer = AdamW::new(config.adamw, store.trainable_variables(), None);
         let loader = Loader::start(read_text(None, config.seq)?, config);
         Ok(Training { model, optimizer, loader, store })
     }
@@ -87,7 +88,7 @@ fn bare(config: &Config) -> Outcome<f64> {
     let mut training = Training::new(config)?;
     let begin = Instant::now();
     for _ in 0..config.steps {
-        training.optimizer.zero_grad()?;
+        training.optimizer.clear_gradients()?;
         let batch = training.loader.next()?;
         let loss = training.model.loss(&batch.tokens, &batch.targets)?;
         loss.f_backward()?;
@@ -107,7 +108,7 @@ fn instrumented(config: &Config, trace: Trace) -> Outcome<f64> {
     probe.watch(&training.store);
     for _ in 0..config.steps {
         let mut step = probe.step();
-        training.optimizer.zero_grad()?;
+        training.optimizer.clear_gradients()?;
         let batch = step.dataloader(|| training.loader.next())?;
         let loss = step.forward(|| training.model.loss(&batch.tokens, &batch.targets))?;
         step.backward(|| loss.f_backward())?;
