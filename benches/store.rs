@@ -26,15 +26,16 @@ fn main() {
     let named = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let out = named.map_or(temporary.path().join("kept"), PathBuf::from);
     println!("CPU time on the writing thread, median (least) of {ROUNDS}:");
-    measure("default GPT", temporary.path(), default_steps);
-    measure("small GPT", temporary.path(), small_steps);
-    let dir = write(&out, "bench", default_steps, &mut Costs::default());
+    let default = [0, STEPS_A_FLUSH].map(default_steps);
+    measure("default GPT", temporary.path(), &default);
+    measure("small GPT", temporary.path(), &[0, STEPS_A_FLUSH].map(small_steps));
+    let dir = write(&out, "bench", &default, &mut Costs::default());
     report_sizes(&dir);
     report_reading(&dir);
 }
 
-/// The steps that a flush takes, of which this is the first.
-type Steps = fn(first: i64) -> Vec<StepRows>;
+/// The steps of two flushes.
+type Steps = [Vec<StepRows>; 2];
 
 fn default_steps(first: i64) -> Vec<StepRows> {
     share_names((first..first + STEPS_A_FLUSH).map(rows::step).collect())
@@ -75,7 +76,7 @@ struct Costs {
     end: Vec<Duration>,
 }
 
-fn measure(what: &str, out: &Path, steps: Steps) {
+fn measure(what: &str, out: &Path, steps: &Steps) {
     let mut costs = Costs::default();
     let mut bytes = 0;
     for round in 0..ROUNDS {
@@ -88,12 +89,11 @@ fn measure(what: &str, out: &Path, steps: Steps) {
 }
 
 /// A run of two flushes, the second of which is its end but for `run.parquet`.
-fn write(out: &Path, run_id: &str, steps: Steps, costs: &mut Costs) -> PathBuf {
+fn write(out: &Path, run_id: &str, steps: &Steps, costs: &mut Costs) -> PathBuf {
     let open: Vec<AllocationRow> = rows::open();
     let run = rows::run(run_id, RunStatus::Running);
     let mut writer = timed(&mut costs.start, || DatasetWriter::create(out, &run).unwrap());
-    for first in [0, STEPS_A_FLUSH] {
-        let steps = steps(first);
+    for steps in steps.clone() {
         timed(&mut costs.flush, || {
             for (step, phases, moments, ended) in steps {
                 writer.push(step, phases, moments, ended);
