@@ -2,7 +2,9 @@
 //!
 //!     cargo bench --no-default-features --bench store [-- DIR]
 //!
-//! DIR keeps the dataset (it must not hold a run `bench` yet); without it a temporary folder is used.
+//! DIR keeps the dataset (it must not hold a run `bench` yet); without it a temporary folder is used. To
+//! compare encoders set TMPDIR to a folder in memory, such as /dev/shm: ext4 takes ever longer to make files
+//! where many have just been removed, as rounds of this bench do.
 
 #[path = "../tests/store/rows.rs"]
 #[allow(dead_code)]

@@ -102,7 +102,7 @@ fn wrong_type<V: Value>(column: &str, array: &ArrayRef) -> Damage {
     }
 }
 
-/// What `collect` makes, in half its time: the mask of the nulls is begun with the first of them.
+/// What `collect` makes, but the mask of the nulls is begun with the first of them: most columns have none.
 fn numbers<P: ArrowPrimitiveType>(values: impl Iterator<Item = Option<P::Native>>) -> PrimitiveArray<P> {
     let rows = values.size_hint().0;
     let (mut numbers, mut nulls) = (Vec::with_capacity(rows), NullBufferBuilder::new(rows));
