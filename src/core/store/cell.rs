@@ -3,14 +3,14 @@
 //! [`Value`] is a type with a column type; [`Cell`] is a field of a row: a value, or an `Option` of one,
 //! which makes the column nullable.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, StringBuilder, StringDictionaryBuilder};
-use arrow_array::types::Int32Type;
+use arrow_array::builder::{ListBuilder, NullBufferBuilder, StringBuilder};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, ListArray,
-    RecordBatch, StringArray, TimestampMicrosecondArray,
+    PrimitiveArray, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use chrono::{DateTime, Utc};
@@ -102,9 +102,20 @@ fn wrong_type<V: Value>(column: &str, array: &ArrayRef) -> Damage {
     }
 }
 
+/// What `collect` makes, but the mask of the nulls is begun with the first of them: most columns have none.
+fn numbers<P: ArrowPrimitiveType>(values: impl Iterator<Item = Option<P::Native>>) -> PrimitiveArray<P> {
+    let rows = values.size_hint().0;
+    let (mut numbers, mut nulls) = (Vec::with_capacity(rows), NullBufferBuilder::new(rows));
+    for value in values {
+        numbers.push(value.unwrap_or_default());
+        nulls.append(value.is_some());
+    }
+    PrimitiveArray::new(numbers.into(), nulls.finish())
+}
+
 /// Types that Arrow has an array of.
 macro_rules! plain_value {
-    ($($value:ty => $array:ident, $data_type:ident;)+) => { $(
+    ($($value:ty => $array:ident, $data_type:ident, $collect:expr;)+) => { $(
         impl Value for $value {
             type Array = $array;
 
@@ -113,7 +124,7 @@ macro_rules! plain_value {
             }
 
             fn encode<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef, ArrowError> {
-                Ok(Arc::new(values.map(|value| value.copied()).collect::<$array>()))
+                Ok(Arc::new($collect(values.map(|value| value.copied()))))
             }
 
             fn decode(array: &$array) -> Result<Vec<Option<Self>>, UnknownWord> {
@@ -124,10 +135,10 @@ macro_rules! plain_value {
 }
 
 plain_value! {
-    bool => BooleanArray, Boolean;
-    i32 => Int32Array, Int32;
-    i64 => Int64Array, Int64;
-    f64 => Float64Array, Float64;
+    bool => BooleanArray, Boolean, BooleanArray::from_iter;
+    i32 => Int32Array, Int32, numbers::<Int32Type>;
+    i64 => Int64Array, Int64, numbers::<Int64Type>;
+    f64 => Float64Array, Float64, numbers::<Float64Type>;
 }
 
 impl Value for DateTime<Utc> {
@@ -139,7 +150,7 @@ impl Value for DateTime<Utc> {
 
     fn encode<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef, ArrowError> {
         let micros = values.map(|value| value.map(DateTime::timestamp_micros));
-        Ok(Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC")))
+        Ok(Arc::new(numbers::<TimestampMicrosecondType>(micros).with_timezone("UTC")))
     }
 
     fn decode(array: &TimestampMicrosecondArray) -> Result<Vec<Option<Self>>, UnknownWord> {
@@ -200,14 +211,53 @@ impl Value for Arc<str> {
     }
 
     fn encode<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef, ArrowError> {
-        let mut names = StringDictionaryBuilder::<Int32Type>::new();
-        values.for_each(|name| names.append_option(name));
-        Ok(Arc::new(names.finish()))
+        let mut names = Names::default();
+        let keys = numbers::<Int32Type>(values.map(|name| name.map(|name| names.key(name))));
+        let words = StringArray::from_iter_values(&names.in_order);
+        Ok(Arc::new(DictionaryArray::try_new(keys, Arc::new(words))?))
     }
 
     fn decode(array: &StringArray) -> Result<Vec<Option<Self>>, UnknownWord> {
         let mut known = HashSet::new();
         Ok(array.iter().map(|name| name.map(|name| shared(&mut known, name))).collect())
+    }
+}
+
+/// A dictionary of names. Rows that bear one name nearly always share one allocation of it, so most names are
+/// known by where they lie, and only the others are hashed.
+#[derive(Default)]
+struct Names<'a> {
+    in_order: Vec<&'a str>,
+    keys: HashMap<&'a str, i32>,
+    /// Of each remembered place the name that lies there and its key.
+    places: Vec<Option<(&'a Arc<str>, i32)>>,
+}
+
+impl<'a> Names<'a> {
+    const PLACES_LOG2: u32 = 9;
+
+    fn key(&mut self, name: &'a Arc<str>) -> i32 {
+        if self.places.is_empty() {
+            self.places = vec![None; 1 << Self::PLACES_LOG2];
+        }
+        // Multiplied by a large odd number: neighbours in memory come to lie apart.
+        let address = name.as_ptr().addr() as u64;
+        let place = (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::PLACES_LOG2)) as usize;
+        if let Some((known, key)) = self.places[place]
+            && Arc::ptr_eq(known, name)
+        {
+            return key;
+        }
+        let key = self.key_of_text(name);
+        self.places[place] = Some((name, key));
+        key
+    }
+
+    fn key_of_text(&mut self, name: &'a str) -> i32 {
+        *self.keys.entry(name).or_insert_with(|| {
+            self.in_order.push(name);
+            self.in_order.len() as i32 - 1
+        })
     }
 }
 
@@ -232,7 +282,7 @@ macro_rules! word_value {
             }
 
             fn encode<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef, ArrowError> {
-                let keys = values.map(|word| word.map(|&word| word as i32)).collect::<Int32Array>();
+                let keys = numbers::<Int32Type>(values.map(|word| word.map(|&word| word as i32)));
                 let words: StringArray = $word::ALL.iter().map(|word| Some(word.as_str())).collect();
                 Ok(Arc::new(DictionaryArray::try_new(keys, Arc::new(words))?))
             }

@@ -23,7 +23,9 @@ pub(super) trait Table: Sized {
     const COLUMNS: &'static [&'static str];
 
     fn fields() -> Vec<Field>;
-    fn columns(rows: &[Self]) -> Result<Vec<ArrayRef>, ArrowError>;
+    fn columns<'a>(rows: impl Iterator<Item = &'a Self> + Clone) -> Result<Vec<ArrayRef>, ArrowError>
+    where
+        Self: 'a;
     /// Goes by column names, and so past columns it does not know.
     fn rows(batch: &RecordBatch) -> Result<Vec<Self>, Damage>;
 }
@@ -51,8 +53,8 @@ macro_rules! table {
                 vec![$(field::<$cell>(stringify!($column)),)+]
             }
 
-            fn columns(rows: &[Self]) -> Result<Vec<ArrayRef>, ArrowError> {
-                Ok(vec![$(encode::<$cell>(rows.iter().map(|row| &row.$column))?,)+])
+            fn columns<'a>(rows: impl Iterator<Item = &'a Self> + Clone) -> Result<Vec<ArrayRef>, ArrowError> {
+                Ok(vec![$(encode::<$cell>(rows.clone().map(|row| &row.$column))?,)+])
             }
 
             fn rows(batch: &RecordBatch) -> Result<Vec<Self>, Damage> {
