@@ -41,12 +41,12 @@ fn every_allocation_of_forward_and_backward_has_an_operator_and_a_scope() {
             }
             let mut of_a_scope = 0;
             for row in made_in(&step, Phase::Backward) {
-                assert!(row.op.is_some(), "{row:?}");
-                // A backward allocation carries the scope of the forward operator it is the backward of; only
-                // the gradient that backward begins with belongs to none.
+                // A backward allocation carries its node, and the scope of the forward operator that this is the
+                // backward of; only the gradient that backward begins with, one number, belongs to none.
                 if row.scope.is_some() {
                     of_a_scope += 1;
                     assert!(scopes.contains(&row.scope), "{row:?}");
+                    assert!(row.op.as_deref().is_some_and(|op| op.contains("Backward")), "{row:?}");
                 } else {
                     assert!(row.bytes == 4, "{row:?}");
                 }

@@ -88,6 +88,9 @@ impl Spans {
 
     /// Opens a phase; returns the depth to give to [`Spans::leave_phase`].
     pub fn enter_phase(&mut self, phase: Phase) -> usize {
+        if phase == Phase::Backward {
+            self.observe_ops(false);
+        }
         let range = timing::open(self.phase_names[phase as usize]);
         let begin_ns = self.mark(kind::PHASE_BEGIN, phase as u64);
         self.push(phase, ROOT, begin_ns, range)
@@ -96,6 +99,9 @@ impl Spans {
     /// Closes the phase at `depth`, and any scope whose guard was carried out of it.
     pub fn leave_phase(&mut self, phase: Phase, depth: usize) {
         let end_ns = self.mark(kind::PHASE_END, phase as u64);
+        if phase == Phase::Backward {
+            self.observe_ops(true);
+        }
         self.close_to(depth, end_ns);
     }
 
@@ -207,6 +213,12 @@ impl Spans {
 
     fn mark(&self, kind: u8, payload: u64) -> i64 {
         self.hook.as_ref().map_or_else(|| self.host.now_ns(), |hook| hook.mark(kind, payload))
+    }
+
+    fn observe_ops(&self, on: bool) {
+        if let Some(hook) = &self.hook {
+            hook.observe_ops(on);
+        }
     }
 
     fn set_scope(&self, scope: u32) {

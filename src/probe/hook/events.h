@@ -45,8 +45,6 @@ struct Here {
   uint32_t site = 0;
   // Which call of an outermost operator this is, of all of the process; 0 between them.
   uint64_t call = 0;
-  // It runs operators within another thread's call, as OpenMP's workers do.
-  bool helping = false;
 };
 extern thread_local Here here;
 

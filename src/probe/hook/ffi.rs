@@ -37,8 +37,8 @@ unsafe extern "C" {
 
 // ops.cpp
 unsafe extern "C" {
-    pub fn sl_observe_ops() -> c_int;
-    pub fn sl_ignore_ops() -> c_int;
+    pub fn sl_observe_nodes(on: bool) -> c_int;
+    pub fn sl_observe_ops(on: bool) -> c_int;
     pub fn sl_op_name(number: u32) -> *const c_char;
     pub fn sl_observe_copies(handle: *mut u64) -> c_int;
     pub fn sl_ignore_copies(handle: u64) -> c_int;

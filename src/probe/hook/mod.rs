@@ -81,9 +81,22 @@ impl Hook {
                 _ => ffi::sl_start(limit_bytes),
             };
             // From here on dropping the hook undoes what has been done.
-            (hook, failed != 0 || (watch.ops && ffi::sl_observe_ops() != 0))
+            (hook, failed != 0 || (watch.ops && ffi::sl_observe_nodes(true) != 0))
         };
-        if failed { Err(last_error()) } else { Ok(hook) }
+        if failed {
+            return Err(last_error());
+        }
+        hook.observe_ops(true);
+        Ok(hook)
+    }
+
+    /// Whether operators are observed on this thread, if they are to be at all. In backward its nodes tell, and
+    /// observing operators there too would cost much more.
+    pub fn observe_ops(&self, on: bool) {
+        if self.watch.ops {
+            // SAFETY: a plain call. If it fails, operators stay unnamed.
+            unsafe { ffi::sl_observe_ops(on) };
+        }
     }
 
     /// What lies beside the account now; `None` on a CPU, which has no caching allocator.
@@ -161,7 +174,8 @@ impl Drop for Hook {
         // SAFETY: plain calls; their failure would only leave a recorder in place, not recording.
         unsafe {
             if self.watch.ops {
-                ffi::sl_ignore_ops();
+                ffi::sl_observe_ops(false);
+                ffi::sl_observe_nodes(false);
             }
             match self.watch.device {
                 Device::Cuda(_) => ffi::sl_cuda_stop(),

@@ -1,5 +1,9 @@
-// The observer of operators: which one makes an allocation, what backward spends on which scope, and which
+// The observers of operators: which one makes an allocation, what backward spends on which scope, and which
 // allocations are autocast's copies of weights.
+//
+// In backward only the nodes of its graph are observed, on all threads. Operators are observed on the training
+// thread alone, and not in backward: there libtorch would make a string for every node besides (of its demangled
+// name), which costs several times what everything here does.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -76,103 +80,101 @@ uint32_t scope_of(int64_t sequence) {
 
 // ---- The observer -------------------------------------------------------------------------------------
 
-// An operator or a node in progress: what was there before it, and what it takes.
+// An outermost operator or a node in progress: what was there before it.
 struct Frame {
   uint32_t site;
   uint64_t call;
-  // The engine's work on one node, timed; `inner_ns` is that of nodes inside it.
-  bool node;
-  int64_t begin_ns;
-  int64_t inner_ns;
+  // Operators in progress within it that are part of the same call.
+  uint32_t nested = 0;
+  // A node is timed; `inner_ns` is the time of nodes inside it.
+  bool node = false;
+  int64_t begin_ns = 0;
+  int64_t inner_ns = 0;
 };
 thread_local std::vector<Frame> frames;
-// Nodes in progress on this thread.
-thread_local uint32_t nodes = 0;
 
 std::atomic<uint64_t> calls{0};
 
-constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
-
 uint32_t site(uint32_t scope, uint32_t op) { return op << kScopeBits | (scope & kScopeMask); }
 
-// Threads that work for this one are where it is.
-void share_here() {
-  if (here.helping || here.flags & kLoader) return;
-  if (here.depth) {
-    share(here.site, here.call);
+uint64_t new_call() { return calls.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+void enter(const Frame& frame, uint32_t at) {
+  frames.push_back(frame);
+  Here& now = here;
+  ++now.depth;
+  now.site = at;
+  now.call = new_call();
+  // Threads that work for this one (OpenMP's) are where it is.
+  if (!(now.flags & kLoader)) share(now.site, now.call);
+}
+
+// Puts back what was there before; `after` is where threads without operators are then.
+void leave(uint32_t after) {
+  Here& now = here;
+  const Frame frame = frames.back();
+  frames.pop_back();
+  --now.depth;
+  now.site = frame.site;
+  now.call = frame.call;
+  if (now.flags & kLoader) return;
+  if (now.depth) {
+    share(now.site, now.call);
   } else {
-    share(current_scope(), 0);
+    share(after, 0);
   }
 }
 
-void enter(const Frame& frame, uint32_t at, uint64_t call) {
-  frames.push_back(frame);
-  ++here.depth;
-  here.site = at;
-  here.call = call;
-  share_here();
-}
-
-// A thread that begins an operator while another is in the middle of one works for that: nothing else runs
-// then in a training loop but loaders.
-bool begins_to_help() { return here.depth == 0 && !(here.flags & kLoader) && call_here() != 0; }
-
-std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
-  const std::string_view name = function.name();
-  Frame frame{here.site, here.call, false, 0, 0};
-  if (here.helping || begins_to_help()) {
-    const uint32_t at = site_here();
-    const uint64_t call = call_here();
-    here.helping = true;
-    enter(frame, at, call);
-  } else if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    // Known only now for the engine's frame around it, which keeps it: it adds up gradients afterwards.
-    frame.site = site(scope_of(function.seqNr()), op_number(name));
-    enter(frame, frame.site, 0);
-  } else if (name.substr(0, kEngine.size()) == kEngine) {
-    frame.node = true;
-    frame.begin_ns = now_ns();
-    ++nodes;
-    enter(frame, site(0, op_number(name.substr(kEngine.size()))), 0);
+std::unique_ptr<at::ObserverContext> begin_op(const at::RecordFunction& function) {
+  note_scope(function.seqNr(), current_scope());
+  if (here.depth && !frames.back().node) {
+    // Most operators: part of a call that is in progress.
+    ++frames.back().nested;
   } else {
-    const uint32_t scope = current_scope();
-    if (!nodes) note_scope(function.seqNr(), scope);
-    const bool outermost = here.depth == 0 || here.call == 0;
-    const uint64_t call = outermost ? calls.fetch_add(1, std::memory_order_relaxed) + 1 : here.call;
-    const bool named = !outermost || nodes;
-    enter(frame, named ? here.site : site(scope, op_number(name)), call);
+    enter(Frame{here.site, here.call}, site(current_scope(), op_number(function.name())));
   }
   return nullptr;
 }
 
-// The time of an inner node is not that of the node around it.
-void charge(int64_t took_ns) {
-  for (auto frame = frames.rbegin() + 1; frame != frames.rend(); ++frame) {
-    if (!frame->node) continue;
-    frame->inner_ns += took_ns;
-    return;
-  }
-}
-
-void end(const at::RecordFunction&, at::ObserverContext*) {
+void end_op(const at::RecordFunction&, at::ObserverContext*) {
   // It began before the observer was there.
-  if (frames.empty()) return;
-  const Frame frame = frames.back();
-  if (frame.node) {
-    const int64_t took_ns = now_ns() - frame.begin_ns;
-    push(kNode, 0, took_ns - frame.inner_ns, 0);
-    charge(took_ns);
-    --nodes;
+  if (frames.empty() || frames.back().node) return;
+  if (frames.back().nested) {
+    --frames.back().nested;
+  } else {
+    leave(current_scope());
   }
-  frames.pop_back();
-  --here.depth;
-  here.site = frame.site;
-  here.call = frame.call;
-  share_here();
-  if (here.depth == 0) here.helping = false;
 }
 
-at::CallbackHandle observer = at::INVALID_CALLBACK_HANDLE;
+std::unique_ptr<at::ObserverContext> begin_node(const at::RecordFunction& function) {
+  Frame frame{here.site, here.call};
+  frame.node = true;
+  frame.begin_ns = now_ns();
+  enter(frame, site(scope_of(function.seqNr()), op_number(function.name())));
+  return nullptr;
+}
+
+void end_node(const at::RecordFunction&, at::ObserverContext*) {
+  if (frames.empty() || !frames.back().node) return;
+  const int64_t took_ns = now_ns() - frames.back().begin_ns;
+  push(kNode, 0, took_ns - frames.back().inner_ns, 0);
+  // What follows until the next node is the engine's, which adds up the gradients that this one has made.
+  leave(here.site);
+  // The time of an inner node is not that of the node around it.
+  for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer) {
+    if (!outer->node) continue;
+    outer->inner_ns += took_ns;
+    break;
+  }
+}
+
+at::CallbackHandle node_observer = at::INVALID_CALLBACK_HANDLE;
+thread_local at::CallbackHandle op_observer = at::INVALID_CALLBACK_HANDLE;
+
+void remove(at::CallbackHandle& handle) {
+  if (handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(handle);
+  handle = at::INVALID_CALLBACK_HANDLE;
+}
 
 // ---- Autocast's copies --------------------------------------------------------------------------------
 
@@ -197,24 +199,28 @@ void end_copy(const at::RecordFunction&, at::ObserverContext* context) {
 
 extern "C" {
 
-// Observes operators on all threads from now on.
-int sl_observe_ops() {
-  return guarded([] {
+// Whether backward's nodes are observed, on all threads.
+int sl_observe_nodes(bool on) {
+  return guarded([&] {
+    remove(node_observer);
+    if (!on) return;
     if (!scope_of_node.load()) {
       void* table = std::calloc(kSequences, sizeof(std::atomic<uint64_t>));
       TORCH_CHECK(table, "not enough memory for the table of the backward graph's nodes");
       scope_of_node.store(static_cast<std::atomic<uint64_t>*>(table), std::memory_order_release);
     }
-    observer = at::addGlobalCallback(
-        at::RecordFunctionCallback(&begin, &end)
-            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+    node_observer = at::addGlobalCallback(at::RecordFunctionCallback(&begin_node, &end_node)
+                                              .scopes({at::RecordScope::BACKWARD_FUNCTION}));
   });
 }
 
-int sl_ignore_ops() {
-  return guarded([] {
-    if (observer != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer);
-    observer = at::INVALID_CALLBACK_HANDLE;
+// Whether operators are observed on this thread.
+int sl_observe_ops(bool on) {
+  return guarded([&] {
+    remove(op_observer);
+    if (!on) return;
+    op_observer = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&begin_op, &end_op).scopes({at::RecordScope::FUNCTION}));
   });
 }
 
