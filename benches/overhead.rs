@@ -1,12 +1,14 @@
 //! What the instruments cost: the same steps bare and instrumented, interleaved in one process.
 //!
-//! `cargo bench --bench overhead [-- ROUNDS STEPS]`. A round trains two fresh models of the same weights
-//! for the same steps: one bare, one under a probe that keeps its account on disk. The instrumented time
-//! counts starting the probe, filing every step, writing the dataset and closing it. The figure is the
-//! ratio of the medians over all rounds.
+//! `cargo bench --bench overhead [-- ROUNDS STEPS]`. A round trains a fresh model of the same weights for the same
+//! steps each way: bare, and under a probe that keeps its account on disk. Two figures, each a ratio of medians:
+//!
+//! - `step`: from one step's begin to the next one's, filing included, over the steps of all rounds;
+//! - `run`: a whole run over its steps, over all rounds: this counts starting the probe, writing the dataset (which a
+//!   thread of its own does, on the same cores) and closing it, too.
 
 use std::error::Error;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stepledger::probe::{Options, Probe, scope};
 use stepledger::record::Trace;
@@ -21,10 +23,15 @@ fn main() -> Outcome<()> {
     let numbers: Vec<i64> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let rounds = numbers.first().copied().unwrap_or(9);
     let steps = numbers.get(1).copied().unwrap_or(110);
-    println!("{rounds} rounds of {steps} steps each way; ratio of medians to the bare step");
+    println!(
+        "{rounds} rounds (small GPT: {}) of {steps} steps each way; ratio of medians to the bare step",
+        3 * rounds
+    );
     let small = Config { batch: 1, width: 64, ..gpt(steps) };
-    for (name, config) in [("default GPT", gpt(steps)), ("small GPT (batch 1, width 64)", small)] {
-        compare(name, &config, rounds)?;
+    // The small one's times scatter more, and take less time.
+    for (name, config, times) in [("default GPT", gpt(steps), 1), ("small GPT (batch 1, width 64)", small, 3)]
+    {
+        compare(name, &config, times * rounds)?;
     }
     ranges()
 }
@@ -34,8 +41,15 @@ fn gpt(steps: i64) -> Config {
     Config { steps, warmup: 0, threads, ..Config::default() }
 }
 
-/// One way to run the steps; returns seconds a step.
-type Way = (&'static str, fn(&Config) -> Outcome<f64>);
+/// What one round took, in seconds.
+struct Times {
+    steps: Vec<f64>,
+    /// The whole run, over its steps.
+    run: f64,
+}
+
+/// One way to run the steps.
+type Way = (&'static str, fn(&Config) -> Outcome<Times>);
 
 const WAYS: [Way; 4] = [
     ("bare", bare),
@@ -45,7 +59,7 @@ const WAYS: [Way; 4] = [
 ];
 
 fn compare(name: &str, config: &Config, rounds: i64) -> Outcome<()> {
-    let mut seconds = vec![Vec::new(); WAYS.len()];
+    let mut seconds: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); WAYS.len()];
     // Once unmeasured: libtorch makes its thread pools and kernel caches.
     bare(config)?;
     for round in 0..rounds {
@@ -53,14 +67,18 @@ fn compare(name: &str, config: &Config, rounds: i64) -> Outcome<()> {
         let order: Vec<usize> =
             if round % 2 == 0 { (0..WAYS.len()).collect() } else { (0..WAYS.len()).rev().collect() };
         for way in order {
-            seconds[way].push((WAYS[way].1)(config)?);
+            let times = (WAYS[way].1)(config)?;
+            // The first steps of a model make its gradients' and states' memory.
+            seconds[way].0.extend(&times.steps[times.steps.len().min(5)..]);
+            seconds[way].1.push(times.run);
         }
     }
     println!("\n{name}");
-    let base = median(&seconds[0]).unwrap_or(f64::NAN);
-    for ((way, _), times) in WAYS.iter().zip(&seconds) {
-        let middle = median(times).unwrap_or(f64::NAN);
-        println!("  {way:20} {:8.3} ms a step   ratio {:.4}", middle * 1e3, middle / base);
+    let middle = |times: &[f64]| median(times).unwrap_or(f64::NAN);
+    let (step, run) = (middle(&seconds[0].0), middle(&seconds[0].1));
+    for ((way, _), (steps, runs)) in WAYS.iter().zip(&seconds) {
+        let (step_ratio, run_ratio) = (middle(steps) / step, middle(runs) / run);
+        println!("  {way:20} {:8.3} ms   step {step_ratio:.3}   run {run_ratio:.3}", middle(steps) * 1e3);
     }
     Ok(())
 }
@@ -84,10 +102,12 @@ impl Training {
     }
 }
 
-fn bare(config: &Config) -> Outcome<f64> {
+fn bare(config: &Config) -> Outcome<Times> {
     let mut training = Training::new(config)?;
     let begin = Instant::now();
+    let mut begins = Vec::new();
     for _ in 0..config.steps {
+        begins.push(Instant::now());
         training.optimizer.clear_gradients()?;
         let batch = training.loader.next()?;
         let loss = training.model.loss(&batch.tokens, &batch.targets)?;
@@ -95,18 +115,20 @@ fn bare(config: &Config) -> Outcome<f64> {
         training.optimizer.step()?;
         loss.f_double_value(&[])?;
     }
-    Ok(begin.elapsed().as_secs_f64() / config.steps as f64)
+    Ok(times(&begins, begin.elapsed()))
 }
 
-fn instrumented(config: &Config, trace: Trace) -> Outcome<f64> {
+fn instrumented(config: &Config, trace: Trace) -> Outcome<Times> {
     let out = tempfile::tempdir()?;
     let start = Instant::now();
     let mut probe = Probe::start(Options::new("bench").trace(trace), RunFolder::new(out.path()))?;
-    let mut elapsed = start.elapsed();
+    let started = start.elapsed();
     let mut training = Training::new(config)?;
     let begin = Instant::now();
     probe.watch(&training.store);
+    let mut begins = Vec::new();
     for _ in 0..config.steps {
+        begins.push(Instant::now());
         let mut step = probe.step();
         training.optimizer.clear_gradients()?;
         let batch = step.dataloader(|| training.loader.next())?;
@@ -117,8 +139,12 @@ fn instrumented(config: &Config, trace: Trace) -> Outcome<f64> {
         step.finish(loss, config.tokens_per_step())?;
     }
     probe.finish()?;
-    elapsed += begin.elapsed();
-    Ok(elapsed.as_secs_f64() / config.steps as f64)
+    Ok(times(&begins, started + begin.elapsed()))
+}
+
+fn times(begins: &[Instant], whole: Duration) -> Times {
+    let steps = begins.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+    Times { steps, run: whole.as_secs_f64() / begins.len() as f64 }
 }
 
 /// What a scope costs where no probe runs, and where one does: two clock readings and an NVTX range, which

@@ -66,6 +66,8 @@ pub struct Ledger {
     place: Place,
     /// Kept for its room.
     batch: Batch,
+    /// The blocks from earlier batches that have ended in this one.
+    deaths: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -110,6 +112,7 @@ impl Ledger {
             totals,
             place: Place::START,
             batch: Batch::default(),
+            deaths: Vec::new(),
         }
     }
 
@@ -129,7 +132,7 @@ impl Ledger {
         let gradients_known = identities.iter().any(|known| known.filing.category == Category::Gradient);
         self.batch.classify(gradients_known, failure(events));
         let mut account = self.follow_totals(events, names);
-        account.ended = self.bury(events, identities, names);
+        account.ended = self.bury(identities, names);
         account
     }
 
@@ -156,6 +159,7 @@ impl Ledger {
         // Blocks from before the account, and those whose birth was lost, are not there.
         if let Some(survivor) = self.alive.get_mut(&event.id) {
             survivor.end = Some(End { at_ns: event.at_ns, place: self.batch.place() });
+            self.deaths.push(event.id);
         }
     }
 
@@ -264,15 +268,10 @@ impl Ledger {
     }
 
     /// Takes what has ended out of the books.
-    fn bury(
-        &mut self,
-        events: &[Event],
-        identities: &[Identity],
-        names: &dyn SiteNames,
-    ) -> Vec<AllocationRow> {
-        let mut rows = Vec::with_capacity(self.batch.ended());
-        for event in events.iter().filter(|event| event.kind == kind::FREE) {
-            if let Some(Survivor { row, end: Some(end) }) = self.alive.remove(&event.id) {
+    fn bury(&mut self, identities: &[Identity], names: &dyn SiteNames) -> Vec<AllocationRow> {
+        let mut rows = Vec::with_capacity(self.deaths.len() + self.batch.ended());
+        for id in self.deaths.drain(..) {
+            if let Some(Survivor { row, end: Some(end) }) = self.alive.remove(&id) {
                 rows.push(ended(row, end, self.epoch_ns));
             }
         }
