@@ -15,7 +15,7 @@ mod weights;
 
 pub use adamw::AdamW;
 pub use autocast::autocast;
-pub use checkpoint::{checkpoint, checkpoint_one};
+pub use checkpoint::{Checkpoint, checkpoint, checkpoint_one};
 pub use config::{AdamWConfig, Config, Files};
 pub use data::{Batch, Loader, read_text};
 pub use error::TrainError;

@@ -161,3 +161,25 @@ fn backward_inside_a_segment() {
     });
     assert_says(outcome, &["backward runs through it before it has ended"]);
 }
+
+/// Neither a graph without backward nor one that failed holds what the segment captured.
+#[test]
+fn nothing_lives_on() {
+    let _turn = turn();
+    let captured = Arc::new(());
+    let hold = || {
+        let captured = captured.clone();
+        move || Arc::strong_count(&captured)
+    };
+    let held = hold();
+    drop(
+        checkpoint_one("unused", leaf(&[4]) * 1.0, move |x| x.f_mul_scalar(held() as i64)?.f_exp()).unwrap(),
+    );
+    let held = hold();
+    let outcome = checkpoint_one("bad", leaf(&[4]) * 1.0, move |mut x| {
+        held();
+        Ok(x.f_exp_()?.f_sin()?)
+    });
+    assert_says(outcome, &["in place"]);
+    assert_eq!(Arc::strong_count(&captured), 1);
+}

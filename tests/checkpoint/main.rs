@@ -6,6 +6,7 @@ mod common;
 #[path = "../common/program.rs"]
 mod program;
 
+mod early;
 mod errors;
 mod gradients;
 mod memory;

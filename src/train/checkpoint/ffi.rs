@@ -31,6 +31,7 @@ unsafe extern "C" {
         segment: *mut c_void,
         inputs: *const RawTensor,
         count: usize,
+        stop_early: bool,
         first_run: *mut *mut c_void,
     ) -> c_int;
     fn sl_checkpoint_finish(first_run: *mut c_void, outputs: *const RawTensor, count: usize) -> c_int;
@@ -54,7 +55,7 @@ pub struct FirstRun {
 
 impl FirstRun {
     /// Saves the inputs and the surroundings, and begins.
-    pub fn enter(segment: Segment, inputs: &[Tensor]) -> Result<Self, TchError> {
+    pub fn enter(segment: Segment, inputs: &[Tensor], stop_early: bool) -> Result<Self, TchError> {
         let inputs = raw(inputs);
         let name = segment.name().to_owned();
         let segment = Box::into_raw(Box::new(segment));
@@ -69,6 +70,7 @@ impl FirstRun {
                 segment.cast(),
                 inputs.as_ptr(),
                 inputs.len(),
+                stop_early,
                 &raw mut first_run,
             )
         };

@@ -33,6 +33,11 @@ bool same_kind(const Description& a, const Description& b) {
   return a.sizes == b.sizes && a.dtype == b.dtype && a.device == b.device;
 }
 
+// What leaves a recomputation that has given all that is wanted; by way of the segment, as an error.
+struct Enough final : std::exception {
+  const char* what() const noexcept override { return "all that backward needs has been recomputed"; }
+};
+
 std::string text(const Description& description) {
   std::ostringstream text;
   text << at::IntArrayRef(description.sizes) << ' ' << description.dtype << " on " << description.device;
@@ -55,13 +60,14 @@ std::string difference(size_t place, const Description& first, const Description
 
 }  // namespace
 
-Frame::Frame(std::string name, const Calls& calls, void* segment, const Tensors& inputs)
+Frame::Frame(std::string name, const Calls& calls, void* segment, const Tensors& inputs, bool stop_early)
     : name_(std::move(name)),
       calls_(calls),
       segment_(segment),
       inputs_(save(inputs)),
       devices_(cuda_devices(inputs)),
-      surroundings_(Surroundings::now(devices_)) {}
+      surroundings_(Surroundings::now(devices_)),
+      stop_early_(stop_early) {}
 
 Frame::~Frame() { calls_.drop(segment_); }
 
@@ -103,10 +109,14 @@ void Frame::keep(const at::Tensor& saved) {
   Slot& slot = slots_[place];
   const Description again = describe(saved);
   if (mismatch_.empty()) mismatch_ = difference(place, slot.description, again);
-  if (!slot.wanted) return;
-  const c10::VariableVersion& counter = torch::autograd::impl::version_counter(saved);
-  // Without its history, which holds what comes before it.
-  slot.kept = Kept{saved.variable_data(), counter, counter.current_version()};
+  if (slot.wanted) {
+    const c10::VariableVersion& counter = torch::autograd::impl::version_counter(saved);
+    // Without its history, which holds what comes before it.
+    slot.kept = Kept{saved.variable_data(), counter, counter.current_version()};
+  }
+  if (!stop_early_ || recomputed_ < slots_.size()) return;
+  stopped_ = true;
+  throw Enough();
 }
 
 at::Tensor Frame::take(size_t place) {
@@ -150,6 +160,7 @@ void Frame::recompute() {
   Tensors inputs = inputs_again();
   state_ = State::kRecomputing;
   recomputed_ = 0;
+  stopped_ = false;
   mismatch_.clear();
   try {
     run_again(std::move(inputs));
@@ -179,7 +190,7 @@ void Frame::run_again(Tensors inputs) {
     throw;
   }
   now.restore();
-  if (failed) fail(error);
+  if (failed && !stopped_) fail(error);
 }
 
 void Frame::check_recomputed() const {

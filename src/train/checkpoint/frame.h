@@ -59,8 +59,9 @@ struct Calls {
 
 class Frame : public std::enable_shared_from_this<Frame> {
  public:
-  // Takes `segment` over, once it is made.
-  Frame(std::string name, const Calls& calls, void* segment, const Tensors& inputs);
+  // Takes `segment` over, once it is made. With `stop_early` the recomputation is left by an exception, out of the
+  // operator that saves the last tensor.
+  Frame(std::string name, const Calls& calls, void* segment, const Tensors& inputs, bool stop_early);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
@@ -95,11 +96,13 @@ class Frame : public std::enable_shared_from_this<Frame> {
   std::vector<Input> inputs_;
   const std::vector<at::Device> devices_;
   const Surroundings surroundings_;
+  const bool stop_early_;
   // Guards all below. Recursive, so that a segment that runs into itself is told so.
   std::recursive_mutex lock_;
   State state_ = State::kFirstRun;
   std::vector<Slot> slots_;
   size_t recomputed_ = 0;
+  bool stopped_ = false;
   std::string mismatch_;
 };
 

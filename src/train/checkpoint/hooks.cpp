@@ -105,12 +105,13 @@ bool sl_grad_enabled() { return at::GradMode::is_enabled(); }
 
 // Begins the first run of `segment`, which it takes over in any case. Ended by sl_checkpoint_leave().
 int sl_checkpoint_enter(const char* name, size_t length, const Calls* calls, void* segment,
-                        at::Tensor* const* inputs, size_t count, FirstRun** first_run) {
+                        at::Tensor* const* inputs, size_t count, bool stop_early, FirstRun** first_run) {
   std::unique_ptr<void, void (*)(void*)> owned(segment, calls->drop);
   return guarded([&] {
     install_engine();
     auto run = std::make_unique<FirstRun>();
-    run->frame = std::make_shared<Frame>(std::string(name, length), *calls, segment, list(inputs, count));
+    run->frame =
+        std::make_shared<Frame>(std::string(name, length), *calls, segment, list(inputs, count), stop_early);
     owned.release();
     run->hooking.emplace(run->frame.get(), Run::kFirst);
     *first_run = run.release();

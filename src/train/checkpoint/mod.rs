@@ -15,9 +15,11 @@
 //! checkpointing: gradients flow and add up in the same order, bit for bit, and each node still knows the scope it
 //! was made in.
 //!
-//! What PyTorch does and this does not: it ends the recomputation at the last tensor saved. Here the segment runs to
-//! its end, since ending it means an error out of the operator, which tch turns into a panic. So its last operators
-//! are computed for nothing, and what these allocate counts into the peak where backward's first needs less.
+//! PyTorch ends the recomputation at the last tensor saved. Here that is a choice ([`Checkpoint::stop_early`]), since
+//! the only way out of the middle of a segment is an error of the operator, and tch turns errors into panics unless a
+//! model asks it not to. A recomputation to the end can compare the outputs too. It computes the segment's last
+//! operators for nothing, and what these allocate counts into the peak where backward's first needs less: in a
+//! segment that ends in a layer much wider than what goes in.
 
 mod ffi;
 mod recomputing;
@@ -74,15 +76,7 @@ pub fn checkpoint<S>(name: &str, inputs: Vec<Tensor>, segment: S) -> Result<Vec<
 where
     S: Fn(Vec<Tensor>) -> Result<Vec<Tensor>, TchError> + Send + 'static,
 {
-    let segment = Segment::new(name, Box::new(segment));
-    if !ffi::grad_enabled() {
-        return segment.run(inputs).map_err(|error| segment.named(&error));
-    }
-    let first = FirstRun::enter(segment, &inputs)?;
-    let outputs = first.segment().run(inputs).map_err(|error| first.segment().named(&error))?;
-    first.segment().remember(&outputs).map_err(|error| first.segment().named(&error))?;
-    first.finish(&outputs)?;
-    Ok(outputs)
+    Checkpoint::new(name).run(inputs, segment)
 }
 
 /// [`checkpoint`] for a segment of one input and one output.
@@ -107,6 +101,61 @@ pub fn checkpoint_one<S>(name: &str, input: Tensor, segment: S) -> Result<Tensor
 where
     S: Fn(Tensor) -> Result<Tensor, TchError> + Send + 'static,
 {
-    let outputs = checkpoint(name, vec![input], move |mut inputs| Ok(vec![segment(inputs.remove(0))?]))?;
-    Ok(outputs.into_iter().next().expect("the closure above gives one output"))
+    Checkpoint::new(name).run_one(input, segment)
+}
+
+/// [`checkpoint`] and [`checkpoint_one`] with a choice.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "this runs nothing yet"]
+pub struct Checkpoint<'a> {
+    name: &'a str,
+    stop_early: bool,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// A segment of this name.
+    pub fn new(name: &'a str) -> Self {
+        Checkpoint { name, stop_early: false }
+    }
+
+    /// Ends the recomputation at the last tensor that backward needs, as PyTorch does: it saves the time and the
+    /// memory of the operators after it (the last product of an MLP, say), and compares no outputs.
+    ///
+    /// Only for segments that hand libtorch's errors on (`f_linear(…)?` and not `linear(…)`): the operator which
+    /// saves that tensor returns an error, and the segment must return it. A panic there would do, but be printed,
+    /// and poison what locks are held.
+    pub fn stop_early(self) -> Self {
+        Checkpoint { stop_early: true, ..self }
+    }
+
+    /// As [`checkpoint`].
+    ///
+    /// # Errors
+    /// As [`checkpoint`].
+    pub fn run<S>(self, inputs: Vec<Tensor>, segment: S) -> Result<Vec<Tensor>, TchError>
+    where
+        S: Fn(Vec<Tensor>) -> Result<Vec<Tensor>, TchError> + Send + 'static,
+    {
+        let segment = Segment::new(self.name, Box::new(segment));
+        if !ffi::grad_enabled() {
+            return segment.run(inputs).map_err(|error| segment.named(&error));
+        }
+        let first = FirstRun::enter(segment, &inputs, self.stop_early)?;
+        let segment = first.segment();
+        let outputs = segment.first_run(inputs).map_err(|error| segment.named(&error))?;
+        first.finish(&outputs)?;
+        Ok(outputs)
+    }
+
+    /// As [`checkpoint_one`].
+    ///
+    /// # Errors
+    /// As [`checkpoint`].
+    pub fn run_one<S>(self, input: Tensor, segment: S) -> Result<Tensor, TchError>
+    where
+        S: Fn(Tensor) -> Result<Tensor, TchError> + Send + 'static,
+    {
+        let outputs = self.run(vec![input], move |mut inputs| Ok(vec![segment(inputs.remove(0))?]))?;
+        Ok(outputs.into_iter().next().expect("the closure above gives one output"))
+    }
 }

@@ -41,11 +41,12 @@ impl Segment {
         caught(|| (self.call)(inputs))
     }
 
-    /// Notes what the first run gave.
-    pub fn remember(&self, outputs: &[Tensor]) -> Result<(), TchError> {
+    /// Runs it and notes what that gives.
+    pub fn first_run(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, TchError> {
+        let outputs = self.run(inputs)?;
         let described = caught(|| outputs.iter().map(Output::of).collect())?;
         self.outputs.get_or_init(|| described);
-        Ok(())
+        Ok(outputs)
     }
 
     /// Runs it once more and compares the outputs with those of the first run.
