@@ -240,3 +240,20 @@ fn accumulation_over_two_batches() {
     };
     assert_same(&two(true), &two(false));
 }
+
+/// A long graph is taken down segment by segment, not by a function in a function for each.
+#[test]
+fn many_segments() {
+    let _turn = turn();
+    let x = leaf(&[1]);
+    let deep = || {
+        let mut hidden = x.shallow_clone();
+        for _ in 0..20_000 {
+            hidden = checkpoint_one("deep", hidden, |x| x.f_sin()?.f_cos()).unwrap();
+        }
+        hidden
+    };
+    drop(deep());
+    deep().sum(Kind::Float).backward();
+    assert!(x.grad().defined());
+}

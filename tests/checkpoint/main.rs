@@ -3,6 +3,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../examples/checkpoint.rs"]
+#[allow(dead_code)] // its `main`
+mod example;
 #[path = "../common/program.rs"]
 mod program;
 

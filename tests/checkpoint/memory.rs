@@ -2,12 +2,13 @@
 
 use stepledger::probe::{Options, Probe};
 use stepledger::record::{Category, LedgerMoment, Moment, Trace};
+use stepledger::store::Dataset;
 use stepledger::train::{Checkpoint, checkpoint_one};
 use tch::{Kind, TchError, Tensor, kind::FLOAT_CPU};
 
 use crate::common::{MemorySink, turn};
-use crate::program::python;
-use crate::{Stack, leaf, loss};
+use crate::program::{Runs, python};
+use crate::{Stack, example, leaf, loss};
 
 const BLOCKS: i64 = 4;
 const ROWS: i64 = 512;
@@ -21,10 +22,17 @@ struct Ledger(Vec<LedgerMoment>);
 impl Ledger {
     /// Makes a model with `make`, runs `forward` on it and backward from what that gives.
     fn of<M>(make: impl Fn() -> M, forward: impl Fn(&M) -> Result<Tensor, TchError>) -> Self {
+        Ledger::traced(Trace::Allocations, make, forward)
+    }
+
+    fn traced<M>(
+        trace: Trace,
+        make: impl Fn() -> M,
+        forward: impl Fn(&M) -> Result<Tensor, TchError>,
+    ) -> Self {
         let _turn = turn();
         let sink = MemorySink::default();
-        let mut probe =
-            Probe::start(Options::new("by_hand").trace(Trace::Allocations), sink.clone()).unwrap();
+        let mut probe = Probe::start(Options::new("by_hand").trace(trace), sink.clone()).unwrap();
         let model = make();
         let mut step = probe.step();
         let loss = step.forward(|| forward(&model)).unwrap();
@@ -33,6 +41,8 @@ impl Ledger {
         probe.finish().unwrap();
         let kept = sink.0.borrow();
         assert_eq!(kept.steps[0].step.difference_bytes, Some(0));
+        let unattributed = kept.steps[0].moments.iter().map(|row| row.bytes[Category::Unattributed]);
+        assert_eq!(unattributed.sum::<i64>(), 0);
         Ledger(kept.steps[0].moments.clone())
     }
 
@@ -65,25 +75,55 @@ fn activations_are_the_segments_inputs() {
     assert_eq!(stack(0.0).activation(), BLOCKS * WHOLE);
 }
 
+fn nested(stack: &Stack) -> Result<Tensor, TchError> {
+    let mut hidden = stack.x.shallow_clone();
+    for pair in stack.blocks.chunks(2) {
+        let pair = pair.to_vec();
+        hidden = checkpoint_one("outer", hidden, move |mut x| {
+            for block in pair.clone() {
+                x = checkpoint_one("inner", x, move |x| block.forward(x))?;
+            }
+            Ok(x)
+        })?;
+    }
+    checkpointed(&hidden)
+}
+
 /// An outer segment keeps its input and nothing of the segments inside it.
 #[test]
 fn of_nested_segments_only_the_outer_ones_inputs() {
+    let ours = Ledger::of(|| Stack::new(BLOCKS, ROWS, WIDTH, 0.1), nested);
+    assert_eq!(ours.activation(), BLOCKS / 2 * WHOLE);
+    assert!(ours.peak() < stack(0.1).peak());
+    let theirs = pytorch("nested")["peak"].as_i64().unwrap();
+    println!("nested: peak {} bytes, in PyTorch {theirs}", ours.peak());
+    assert!(ours.peak() * 100 <= theirs * 101, "{} bytes, in PyTorch {theirs}", ours.peak());
+}
+
+/// Operators inside operators, and recomputations left by an exception, are seen to their ends.
+#[test]
+fn the_ledger_is_the_same_where_operators_are_traced() {
     let make = || Stack::new(BLOCKS, ROWS, WIDTH, 0.1);
-    let nested = Ledger::of(make, |stack| {
-        let mut hidden = stack.x.shallow_clone();
-        for pair in stack.blocks.chunks(2) {
-            let pair = pair.to_vec();
-            hidden = checkpoint_one("outer", hidden, move |mut x| {
-                for block in pair.clone() {
-                    x = checkpoint_one("inner", x, move |x| block.forward(x))?;
-                }
-                Ok(x)
-            })?;
-        }
-        checkpointed(&hidden)
-    });
-    assert_eq!(nested.activation(), BLOCKS / 2 * WHOLE);
-    assert!(nested.peak() < stack(0.1).peak());
+    let traced = Ledger::traced(Trace::Ops, make, nested);
+    assert_eq!(traced.peak(), Ledger::of(make, nested).peak());
+    let early = |model: &Widening| model.loss(true);
+    let traced = Ledger::traced(Trace::Ops, Widening::new, early);
+    assert_eq!(traced.peak(), Ledger::of(Widening::new, early).peak());
+}
+
+#[test]
+fn the_example_takes_less_for_the_same_loss() {
+    let _turn = turn();
+    let runs = Runs::new();
+    let out = runs.file("runs");
+    let account = |checkpointed| {
+        let (run_id, loss) = example::train(&out.to_string_lossy(), checkpointed).unwrap();
+        let steps = Dataset::open(&out.join(run_id)).unwrap().steps().unwrap();
+        (steps.last().unwrap().peak_bytes.unwrap(), loss)
+    };
+    let ((plain, loss), (less, same)) = (account(false), account(true));
+    assert_eq!(loss, same);
+    assert!(2 * less < plain, "{less} of {plain} bytes");
 }
 
 /// Linear to four times the width, GELU, Linear back.

@@ -3,9 +3,9 @@
 
     checkpoint.py KIND BLOCKS ROWS WIDTH
 
-KIND is `block` (LayerNorm, Linear, GELU, Linear, dropout and the residual) or `widening` (a Linear to four times the
-width, whose result is summed over the four quarters: a segment that ends in its largest tensor's making). The loss is
-the sum of squares, a segment of its own. Prints the bytes at the end of forward and at the peak as one JSON object; how
+KIND is `block` (LayerNorm, Linear, GELU, Linear, dropout and the residual), `nested` (segments of two such blocks, each
+of which is a segment again) or `widening` (a Linear to four times the width, whose result is summed over the four
+quarters: a segment that ends in its largest tensor's making). The loss is the sum of squares, a segment of its own. Prints the bytes at the end of forward and at the peak as one JSON object; how
 they are measured is said in memory.py.
 """
 
@@ -37,6 +37,17 @@ class Block(nn.Module):
         return x + F.dropout(hidden, DROPOUT)
 
 
+class Pair(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(width) for _ in range(2))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
 class Widening(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -51,7 +62,7 @@ def loss_of(x):
 
 
 def train(kind, blocks, rows, width, mark):
-    segments = [kind(width) for _ in range(blocks)]
+    segments = [kind(width) for _ in range(blocks // 2 if kind is Pair else blocks)]
     hidden = torch.randn(rows, width)
     x = hidden  # alive to the end, as a batch is
     mark(STEP_START)
@@ -67,7 +78,7 @@ def train(kind, blocks, rows, width, mark):
 
 
 def main():
-    kind = {"block": Block, "widening": Widening}[sys.argv[1]]
+    kind = {"block": Block, "nested": Pair, "widening": Widening}[sys.argv[1]]
     blocks, rows, width = (int(number) for number in sys.argv[2:])
     account = measure(lambda mark: train(kind, blocks, rows, width, mark))
     assert account["consistent"]
