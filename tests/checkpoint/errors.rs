@@ -109,7 +109,7 @@ fn other_operators_than_in_forward() {
 #[test]
 fn an_input_as_output() {
     let _turn = turn();
-    let outcome = checkpoint_one("bad", leaf(&[4]), |x| Ok(x));
+    let outcome = checkpoint_one("bad", leaf(&[4]), Ok);
     assert_says(outcome, &["returns its input 0 itself", "clone it"]);
     let copy = checkpoint_one("good", leaf(&[4]), |x| Ok(x.copy()));
     assert!(copy.is_ok());
@@ -119,7 +119,7 @@ fn an_input_as_output() {
 fn an_input_modified_in_place() {
     let _turn = turn();
     // By the segment.
-    let outcome = checkpoint_one("bad", leaf(&[4]) * 1.0, |mut x| Ok(x.f_add_scalar_(1.0)?.f_exp()?));
+    let outcome = checkpoint_one("bad", leaf(&[4]) * 1.0, |mut x| x.f_add_scalar_(1.0)?.f_exp());
     assert_says(outcome, &["modifies its input 0 in place"]);
     // By others, before backward.
     let mut x = leaf(&[4]) * 1.0;
@@ -147,7 +147,7 @@ fn a_parameter_modified_before_backward() {
 fn a_saved_tensor_modified_by_the_segment() {
     let _turn = turn();
     let outcome =
-        checkpoint_one("bad", leaf(&[4]), |x| Ok(x.f_exp()?.f_add_scalar_(1.0)?)).unwrap().sum(Kind::Float);
+        checkpoint_one("bad", leaf(&[4]), |x| x.f_exp()?.f_add_scalar_(1.0)).unwrap().sum(Kind::Float);
     assert_says(outcome.f_backward(), &["modified in place after"]);
 }
 
@@ -178,7 +178,7 @@ fn nothing_lives_on() {
     let held = hold();
     let outcome = checkpoint_one("bad", leaf(&[4]) * 1.0, move |mut x| {
         held();
-        Ok(x.f_exp_()?.f_sin()?)
+        x.f_exp_()?.f_sin()
     });
     assert_says(outcome, &["in place"]);
     assert_eq!(Arc::strong_count(&captured), 1);
