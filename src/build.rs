@@ -11,17 +11,25 @@ mod torch {
     use std::env;
     use std::path::{Path, PathBuf};
 
-    const SOURCES: [&str; 7] = [
+    const SOURCES: [&str; 10] = [
         "src/probe/hook/allocator.cpp",
         "src/probe/hook/cuda.cpp",
         "src/probe/hook/events.cpp",
         "src/probe/hook/ops.cpp",
         "src/train/adamw.cpp",
         "src/train/autocast.cpp",
+        "src/train/checkpoint/frame.cpp",
+        "src/train/checkpoint/hooks.cpp",
+        "src/train/checkpoint/surroundings.cpp",
         "src/train/ops.cpp",
     ];
-    const HEADERS: [&str; 3] =
-        ["src/probe/hook/cuda.h", "src/probe/hook/events.h", "src/probe/hook/guarded.h"];
+    const HEADERS: [&str; 5] = [
+        "src/probe/hook/cuda.h",
+        "src/probe/hook/events.h",
+        "src/probe/hook/guarded.h",
+        "src/train/checkpoint/frame.h",
+        "src/train/checkpoint/surroundings.h",
+    ];
 
     pub fn build() {
         // The cc crate does not say which sources it read.

@@ -7,7 +7,7 @@ use tch::Device;
 
 use super::error::TrainError;
 use crate::theory::{
-    AdamWKind, Architecture, Attention, Float, ModelKind, Precision, Shape, Training, ZeroGrad,
+    AdamWKind, Architecture, Attention, Checkpoint, Float, ModelKind, Precision, Shape, Training, ZeroGrad,
 };
 
 /// AdamW's numbers, and how it is computed and kept.
@@ -43,6 +43,9 @@ pub struct Config {
     pub warmup: i64,
     pub seed: i64,
     pub attention: Attention,
+    pub checkpoint: Checkpoint,
+    /// The share of numbers that dropout sets to 0: in the embedding, in attention and in both residuals.
+    pub dropout: f64,
     pub zero_grad: ZeroGrad,
     #[serde(flatten)]
     pub adamw: AdamWConfig,
@@ -81,6 +84,8 @@ impl Default for Config {
             warmup: 10,
             seed: 1,
             attention: Attention::Sdpa,
+            checkpoint: Checkpoint::None,
+            dropout: 0.0,
             zero_grad: ZeroGrad::None,
             adamw: AdamWConfig::default(),
             threads: 2,
@@ -132,7 +137,7 @@ impl Config {
             zero_grad: self.zero_grad,
             threads: i64::from(self.threads),
         };
-        Shape { architecture, layers, width, seq, batch, precision, training }
+        Shape { architecture, layers, width, seq, batch, precision, checkpoint: self.checkpoint, training }
     }
 
     /// Refuses what cannot be run, naming the flag, its value and what is allowed.

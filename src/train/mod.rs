@@ -2,6 +2,7 @@
 
 mod adamw;
 mod autocast;
+mod checkpoint;
 mod config;
 mod data;
 mod error;
@@ -15,6 +16,7 @@ mod weights;
 
 pub use adamw::AdamW;
 pub use autocast::autocast;
+pub use checkpoint::{Checkpoint, checkpoint, checkpoint_one};
 pub use config::{AdamWConfig, Config, Files};
 pub use data::{Batch, Loader, read_text};
 pub use error::TrainError;

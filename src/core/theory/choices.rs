@@ -1,5 +1,10 @@
 //! What a run of a toy model chooses among, as far as its memory depends on it.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
 use crate::record::words;
 
 words! {
@@ -87,5 +92,63 @@ words! {
         None = "none",
         /// They stay, set to zero.
         Zero = "zero",
+    }
+}
+
+/// Which activations backward computes again instead of keeping them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Checkpoint {
+    #[default]
+    None,
+    /// Each block (of the MLP: each layer) is a segment.
+    Full,
+    /// Each group of so many blocks is a segment, the last one of what is left.
+    Every(i64),
+    /// The attention core of each block is a segment: from q, k and v to the joined heads.
+    Selective,
+}
+
+impl Checkpoint {
+    /// Blocks in a segment; `None` where no block is one.
+    pub fn group(self) -> Option<i64> {
+        match self {
+            Checkpoint::None | Checkpoint::Selective => None,
+            Checkpoint::Full => Some(1),
+            Checkpoint::Every(blocks) => Some(blocks),
+        }
+    }
+}
+
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Checkpoint::None => f.pad("none"),
+            Checkpoint::Full => f.pad("full"),
+            Checkpoint::Every(blocks) => f.pad(&format!("every:{blocks}")),
+            Checkpoint::Selective => f.pad("selective"),
+        }
+    }
+}
+
+impl FromStr for Checkpoint {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "none" => Ok(Checkpoint::None),
+            "full" => Ok(Checkpoint::Full),
+            "selective" => Ok(Checkpoint::Selective),
+            _ => {
+                let blocks = word.strip_prefix("every:").and_then(|blocks| blocks.parse().ok());
+                let allowed = "allowed: none, full, every:K (groups of K blocks), selective";
+                blocks.map(Checkpoint::Every).ok_or_else(|| allowed.to_owned())
+            }
+        }
+    }
+}
+
+impl Serialize for Checkpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }

@@ -13,6 +13,6 @@ mod shape;
 mod state;
 
 pub use alternatives::Alternative;
-pub use choices::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};
+pub use choices::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 pub use shape::{Architecture, Shape, VOCABULARY};
 pub use state::Training;

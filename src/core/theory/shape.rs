@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::choices::{Attention, ModelKind, Precision};
+use super::choices::{Attention, Checkpoint, ModelKind, Precision};
 use super::state::Training;
 
 /// Bytes are the vocabulary.
@@ -25,6 +25,7 @@ pub struct Shape {
     /// Sequences in a micro-batch.
     pub batch: i64,
     pub precision: Precision,
+    pub checkpoint: Checkpoint,
     pub training: Training,
 }
 
@@ -50,6 +51,7 @@ impl Shape {
             seq: size("seq")?,
             batch: size("batch")?,
             precision,
+            checkpoint: word("checkpoint").map_or(Some(Checkpoint::None), |word| word.parse().ok())?,
             training,
         })
     }
