@@ -78,7 +78,7 @@ fn a_gradient_is_made_in_the_scope_of_its_parameter() {
 fn backward(step: &StepRecords) -> (&PhaseRow, Vec<&PhaseRow>) {
     let rows = || step.phases.iter().filter(|row| row.phase == Phase::Backward);
     let phase = rows().find(|row| row.kind == SpanKind::Phase).unwrap();
-    (phase, rows().filter(|row| row.kind == SpanKind::Scope).collect())
+    (phase, rows().filter(|row| row.kind == SpanKind::Node).collect())
 }
 
 #[test]

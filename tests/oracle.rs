@@ -103,3 +103,18 @@ fn autocast() {
 fn autocast_with_attention_step_by_step() {
     agrees("--dtype amp-bf16 --attention math --accumulate 2", SCALARS);
 }
+
+#[test]
+fn every_block_recomputed() {
+    agrees("--checkpoint full", SCALARS);
+}
+
+#[test]
+fn groups_of_blocks_recomputed() {
+    agrees("--checkpoint every:2 --attention math --accumulate 2", SCALARS);
+}
+
+#[test]
+fn recomputed_under_autocast() {
+    agrees("--checkpoint full --dtype amp-bf16", SCALARS);
+}

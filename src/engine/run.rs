@@ -68,6 +68,8 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
         warmup: training.warmup,
         seed: training.seed,
         attention: model.attention,
+        checkpoint: model.checkpoint,
+        dropout: model.dropout,
         precision: model.dtype,
         zero_grad: training.zero_grad,
         adamw: AdamWConfig {

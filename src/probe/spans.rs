@@ -126,6 +126,7 @@ impl Spans {
     pub fn rows(&mut self, step: i64, wall_ns: i64, backward: &HashMap<u32, NodeTime>) -> Vec<PhaseRow> {
         let mut rows = self.span_rows(step);
         rows.extend(backward.iter().filter(|(scope, _)| **scope != ROOT).map(|(&scope, time)| PhaseRow {
+            kind: SpanKind::Node,
             calls: time.calls,
             total_ns: time.total_ns,
             ..self.row(step, Phase::Backward, scope)
@@ -293,6 +294,15 @@ pub fn scope(name: &str) -> Scope {
         (spans, depth)
     });
     Scope { open }
+}
+
+/// Whether operators are observed on this thread, if the probe that it trains under observes them at all.
+pub fn observe_ops(on: bool) {
+    CURRENT.with(|current| {
+        if let Some(spans) = &*current.borrow() {
+            spans.borrow().observe_ops(on);
+        }
+    });
 }
 
 /// An open scope; see [`scope`].

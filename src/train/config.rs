@@ -156,8 +156,26 @@ impl Config {
                 format!("--width {width} must be a multiple of it"),
             ));
         }
+        self.check_checkpoint()?;
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(TrainError::flag("--dropout", self.dropout, "allowed: from 0 to below 1".to_owned()));
+        }
         self.adamw.check(self.precision)?;
         self.check_memory(memory_bytes)
+    }
+
+    fn check_checkpoint(&self) -> Result<(), TrainError> {
+        let bad = |allowed: String| Err(TrainError::flag("--checkpoint", self.checkpoint, allowed));
+        match self.checkpoint {
+            Checkpoint::Every(blocks) if !(1..=self.layers).contains(&blocks) => {
+                bad(format!("allowed: every:1 to every:{}, the number of --layers", self.layers))
+            }
+            Checkpoint::Selective if self.model == ModelKind::Mlp => bad(
+                "recomputes attention's core, and the MLP has no attention; allowed with --model mlp: none, full, every:K"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
     }
 
     fn sizes(&self) -> [(&'static str, i64); 6] {

@@ -6,12 +6,13 @@
 use tch::nn::Path;
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
+use super::checkpoint::Checkpoint;
 use super::config::Config;
 use super::layers::{LayerNorm, Linear, normal};
 use super::model::Model;
 use super::ops::{arange, masked_fill, multiply};
 use crate::probe::scope;
-use crate::theory::{Attention, VOCABULARY};
+use crate::theory::{Attention, Checkpoint as Policy, VOCABULARY};
 
 /// A causal language model over bytes, its head tied to its embedding.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub struct Gpt {
     blocks: Vec<Block>,
     ln_f: LayerNorm,
     seq: i64,
+    dropout: f64,
+    /// Blocks in a checkpointed segment; `None` where no block is one.
+    group: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -30,6 +34,7 @@ struct Block {
     attn: SelfAttention,
     ln_2: LayerNorm,
     mlp: Mlp,
+    dropout: f64,
 }
 
 #[derive(Debug)]
@@ -37,8 +42,17 @@ struct SelfAttention {
     c_attn: Linear,
     c_proj: Linear,
     heads: i64,
+    core: Core,
+    /// Whether backward computes the core again.
+    recomputed: bool,
+}
+
+/// What attention does between its two projections, head by head.
+#[derive(Debug)]
+struct Core {
     /// The causal mask, true where a position may not look; `None` where libtorch masks by itself.
     mask: Option<Tensor>,
+    dropout: f64,
 }
 
 #[derive(Debug)]
@@ -65,14 +79,27 @@ impl Gpt {
         let block = |i| Block::new(&(&h / i), i, config, mask.as_ref());
         let blocks = (0..config.layers).map(block).collect::<Result<_, _>>()?;
         let ln_f = LayerNorm::new(&(&transformer / "ln_f"), config.width)?;
-        Ok(Gpt { wte, wpe, blocks, ln_f, seq: config.seq })
+        let group = config.checkpoint.group().map(|blocks| blocks as usize);
+        Ok(Gpt { wte, wpe, blocks, ln_f, seq: config.seq, dropout: config.dropout, group })
     }
 
     fn embed(&self, tokens: &Tensor) -> Result<Tensor, TchError> {
         let _scope = scope("embed");
         let positions = arange(self.seq, tokens)?;
         let position = Tensor::f_embedding(&self.wpe, &positions, -1, false, false)?;
-        Tensor::f_embedding(&self.wte, tokens, -1, false, false)?.f_add(&position)
+        let embedded = Tensor::f_embedding(&self.wte, tokens, -1, false, false)?.f_add(&position)?;
+        dropped_out(embedded, self.dropout)
+    }
+
+    fn blocks(&self, mut hidden: Tensor) -> Result<Tensor, TchError> {
+        let Some(group) = self.group else { return run(&self.blocks, hidden) };
+        for segment in self.blocks.chunks(group) {
+            let blocks: Vec<Block> = segment.iter().map(Block::shallow_clone).collect();
+            let name = segment_name(&blocks);
+            // What follows the last tensor that a block saves is a product and a sum that backward does not need.
+            hidden = Checkpoint::new(&name).stop_early().run_one(hidden, move |x| run(&blocks, x))?;
+        }
+        Ok(hidden)
     }
 
     fn logits(&self, hidden: Tensor) -> Result<Tensor, TchError> {
@@ -87,10 +114,7 @@ impl Gpt {
 
 impl Model for Gpt {
     fn loss(&self, tokens: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
-        let mut hidden = self.embed(tokens)?;
-        for block in &self.blocks {
-            hidden = block.forward(hidden)?;
-        }
+        let hidden = self.blocks(self.embed(tokens)?)?;
         let logits = self.logits(hidden)?;
         let _scope = scope("loss");
         mean_cross_entropy(&logits, targets)
@@ -101,7 +125,7 @@ impl Model for Gpt {
     }
 
     fn buffers(&self) -> Vec<(String, Tensor)> {
-        let mask = self.blocks.first().and_then(|block| block.attn.mask.as_ref());
+        let mask = self.blocks.first().and_then(|block| block.attn.core.mask.as_ref());
         mask.map(|mask| ("transformer.mask".to_owned(), mask.shallow_clone())).into_iter().collect()
     }
 }
@@ -118,22 +142,36 @@ impl Block {
                 c_attn: Linear::new(&(&attn / "c_attn"), width, 3 * width, STDEV)?,
                 c_proj: Linear::new(&(&attn / "c_proj"), width, width, residual)?,
                 heads: config.heads,
-                mask: mask.map(Tensor::shallow_clone),
+                core: Core { mask: mask.map(Tensor::shallow_clone), dropout: config.dropout },
+                recomputed: config.checkpoint == Policy::Selective,
             },
             ln_2: LayerNorm::new(&(path / "ln_2"), width)?,
             mlp: Mlp {
                 c_fc: Linear::new(&(&mlp / "c_fc"), width, 4 * width, STDEV)?,
                 c_proj: Linear::new(&(&mlp / "c_proj"), 4 * width, width, residual)?,
             },
+            dropout: config.dropout,
         })
+    }
+
+    /// The same block with the same variables, for a segment to hold.
+    fn shallow_clone(&self) -> Self {
+        Block {
+            name: self.name.clone(),
+            ln_1: self.ln_1.shallow_clone(),
+            attn: self.attn.shallow_clone(),
+            ln_2: self.ln_2.shallow_clone(),
+            mlp: self.mlp.shallow_clone(),
+            dropout: self.dropout,
+        }
     }
 
     fn forward(&self, x: Tensor) -> Result<Tensor, TchError> {
         let _scope = scope(&self.name);
         let change = self.attn.forward(self.normalized(&self.ln_1, "ln_1", &x)?)?;
-        let x = add(x, change)?;
+        let x = add(x, dropped_out(change, self.dropout)?)?;
         let change = self.mlp.forward(self.normalized(&self.ln_2, "ln_2", &x)?)?;
-        add(x, change)
+        add(x, dropped_out(change, self.dropout)?)
     }
 
     fn normalized(&self, norm: &LayerNorm, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
@@ -160,26 +198,44 @@ impl SelfAttention {
     }
 
     fn attend(&self, q: Tensor, k: Tensor, v: Tensor) -> Result<Tensor, TchError> {
+        if !self.recomputed {
+            return self.core.forward(&q, &k, &v);
+        }
+        let core = self.core.shallow_clone();
+        let segment = move |qkv: Vec<Tensor>| Ok(vec![core.forward(&qkv[0], &qkv[1], &qkv[2])?]);
+        let mixed = Checkpoint::new("attn.core").stop_early().run(vec![q, k, v], segment)?;
+        mixed.into_iter().next().ok_or_else(|| TchError::Torch("attention gave nothing".to_owned()))
+    }
+
+    fn shallow_clone(&self) -> Self {
+        let SelfAttention { c_attn, c_proj, heads, core, recomputed } = self;
+        SelfAttention {
+            c_attn: c_attn.shallow_clone(),
+            c_proj: c_proj.shallow_clone(),
+            heads: *heads,
+            core: core.shallow_clone(),
+            recomputed: *recomputed,
+        }
+    }
+}
+
+impl Core {
+    fn forward(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor, TchError> {
         let Some(mask) = &self.mask else {
-            return Tensor::f_scaled_dot_product_attention(
-                &q,
-                &k,
-                &v,
-                None::<&Tensor>,
-                0.0,
-                true,
-                None,
-                false,
-            );
+            let no_mask = None::<&Tensor>;
+            return Tensor::f_scaled_dot_product_attention(q, k, v, no_mask, self.dropout, true, None, false);
         };
         let (_, _, _, head_width) = q.size4()?;
         let scale = 1.0 / (head_width as f64).sqrt();
         let scores = q.f_matmul(&k.f_transpose(-2, -1)?)?;
         let scores = scaled(scores, scale)?;
         let scores = masked(scores, mask)?;
-        let weights = scores.f_softmax(-1, None)?;
-        drop(scores);
-        weights.f_matmul(&v)
+        let weights = softmax(scores)?;
+        dropped_out(weights, self.dropout)?.f_matmul(v)
+    }
+
+    fn shallow_clone(&self) -> Self {
+        Core { mask: self.mask.as_ref().map(Tensor::shallow_clone), dropout: self.dropout }
     }
 }
 
@@ -190,6 +246,24 @@ impl Mlp {
         drop(x);
         let wide = gelu(wide)?;
         self.c_proj.forward(&wide)
+    }
+
+    fn shallow_clone(&self) -> Self {
+        Mlp { c_fc: self.c_fc.shallow_clone(), c_proj: self.c_proj.shallow_clone() }
+    }
+}
+
+/// Several blocks, one after the other.
+fn run(blocks: &[Block], hidden: Tensor) -> Result<Tensor, TchError> {
+    blocks.iter().try_fold(hidden, |hidden, block| block.forward(hidden))
+}
+
+/// `h.0`, or `h.0 to h.3`.
+fn segment_name(blocks: &[Block]) -> String {
+    match blocks {
+        [first, .., last] => format!("{} to {}", first.name, last.name),
+        [only] => only.name.clone(),
+        [] => String::new(),
     }
 }
 
@@ -210,6 +284,15 @@ fn add(a: Tensor, b: Tensor) -> Result<Tensor, TchError> {
 
 fn scaled(scores: Tensor, scale: f64) -> Result<Tensor, TchError> {
     multiply(&scores, scale)
+}
+
+fn softmax(scores: Tensor) -> Result<Tensor, TchError> {
+    scores.f_softmax(-1, None)
+}
+
+/// Sets a share of the numbers to 0, and scales the rest; consumes its input.
+pub fn dropped_out(x: Tensor, share: f64) -> Result<Tensor, TchError> {
+    if share == 0.0 { Ok(x) } else { x.f_dropout(share, true) }
 }
 
 fn masked(scores: Tensor, mask: &Tensor) -> Result<Tensor, TchError> {

@@ -28,6 +28,11 @@ impl Linear {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
         x.f_linear(&self.weight, Some(&self.bias))
     }
+
+    /// The same variables, for a segment to hold.
+    pub fn shallow_clone(&self) -> Self {
+        Linear { weight: self.weight.shallow_clone(), bias: self.bias.shallow_clone() }
+    }
 }
 
 /// Layer norm over the last axis, with bias; eps 1e-5.
@@ -49,5 +54,11 @@ impl LayerNorm {
 
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
         x.f_layer_norm([self.width], Some(&self.weight), Some(&self.bias), 1e-5, true)
+    }
+
+    /// The same variables, for a segment to hold.
+    pub fn shallow_clone(&self) -> Self {
+        let LayerNorm { weight, bias, width } = self;
+        LayerNorm { weight: weight.shallow_clone(), bias: bias.shallow_clone(), width: *width }
     }
 }

@@ -3,8 +3,9 @@
 use tch::nn::Path;
 use tch::{TchError, Tensor};
 
+use super::checkpoint::Checkpoint;
 use super::config::Config;
-use super::gpt::{gelu, mean_cross_entropy};
+use super::gpt::{dropped_out, gelu, mean_cross_entropy};
 use super::layers::{Linear, normal};
 use super::model::Model;
 use crate::probe::scope;
@@ -14,8 +15,18 @@ use crate::theory::VOCABULARY;
 #[derive(Debug)]
 pub struct MlpModel {
     wte: Tensor,
-    layers: Vec<(String, Linear)>,
+    layers: Vec<Layer>,
     head: Linear,
+    dropout: f64,
+    /// Layers in a checkpointed segment; `None` where none is one.
+    group: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Layer {
+    name: String,
+    linear: Linear,
+    dropout: f64,
 }
 
 const STDEV: f64 = 0.02;
@@ -27,24 +38,34 @@ impl MlpModel {
         let h = root / "h";
         // Kaiming's spread for this width: a deep plain stack of narrower weights would pass nothing on.
         let stdev = (2.0 / config.width as f64).sqrt();
-        let layer = |i| Ok((format!("h.{i}"), Linear::new(&(&h / i), config.width, config.width, stdev)?));
+        let layer = |i| {
+            let linear = Linear::new(&(&h / i), config.width, config.width, stdev)?;
+            Ok(Layer { name: format!("h.{i}"), linear, dropout: config.dropout })
+        };
         let layers = (0..config.layers).map(layer).collect::<Result<_, TchError>>()?;
         let head = Linear::new(&(root / "head"), config.width, VOCABULARY, STDEV)?;
-        Ok(MlpModel { wte, layers, head })
+        let group = config.checkpoint.group().map(|layers| layers as usize);
+        Ok(MlpModel { wte, layers, head, dropout: config.dropout, group })
+    }
+
+    fn hidden(&self, mut hidden: Tensor) -> Result<Tensor, TchError> {
+        let Some(group) = self.group else { return run(&self.layers, hidden) };
+        for segment in self.layers.chunks(group) {
+            let layers: Vec<Layer> = segment.iter().map(Layer::shallow_clone).collect();
+            let name = layers[0].name.clone();
+            hidden = Checkpoint::new(&name).stop_early().run_one(hidden, move |x| run(&layers, x))?;
+        }
+        Ok(hidden)
     }
 }
 
 impl Model for MlpModel {
     fn loss(&self, tokens: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
-        let mut hidden = {
+        let embedded = {
             let _scope = scope("embed");
-            Tensor::f_embedding(&self.wte, tokens, -1, false, false)?
+            dropped_out(Tensor::f_embedding(&self.wte, tokens, -1, false, false)?, self.dropout)?
         };
-        for (name, layer) in &self.layers {
-            let _scope = scope(name);
-            let wide = layer.forward(&hidden)?;
-            hidden = gelu(wide)?;
-        }
+        let hidden = self.hidden(embedded)?;
         let logits = {
             let _scope = scope("head");
             self.head.forward(&hidden)?
@@ -53,4 +74,22 @@ impl Model for MlpModel {
         let _scope = scope("loss");
         mean_cross_entropy(&logits, targets)
     }
+}
+
+impl Layer {
+    fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope(&self.name);
+        let wide = self.linear.forward(x)?;
+        dropped_out(gelu(wide)?, self.dropout)
+    }
+
+    /// The same layer with the same variables, for a segment to hold.
+    fn shallow_clone(&self) -> Self {
+        Layer { name: self.name.clone(), linear: self.linear.shallow_clone(), dropout: self.dropout }
+    }
+}
+
+/// Several layers, one after the other.
+fn run(layers: &[Layer], hidden: Tensor) -> Result<Tensor, TchError> {
+    layers.iter().try_fold(hidden, |hidden, layer| layer.forward(&hidden))
 }

@@ -23,4 +23,6 @@ pub use error::TrainError;
 pub use model::{Model, build};
 pub use session::{device, train};
 
-pub use crate::theory::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};
+pub use crate::theory::{
+    AdamWKind, Attention, Checkpoint as CheckpointPolicy, Float, ModelKind, Precision, ZeroGrad,
+};

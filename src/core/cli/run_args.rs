@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::words::{bytes_of, mebibytes, one_of};
 use crate::record::Trace;
-use crate::theory::{AdamWKind, Attention, Float, ModelKind, Precision, ZeroGrad};
+use crate::theory::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 
 const AFTER_HELP: &str = "\
 The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
@@ -58,6 +58,13 @@ pub struct ModelArgs {
     /// What parameters are kept in and computed with; amp-bf16: f32 parameters, forward under autocast
     #[arg(long, default_value_t = Precision::F32, value_parser = one_of::<Precision>(Precision::WORDS))]
     pub dtype: Precision,
+    /// What backward computes again instead of keeping it: nothing, each block, groups of K blocks, or attention's
+    /// core alone
+    #[arg(long, value_name = "none|full|every:K|selective", default_value_t = Checkpoint::None)]
+    pub checkpoint: Checkpoint,
+    /// The share of numbers that dropout sets to 0
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub dropout: f64,
 }
 
 #[derive(Debug, Args)]

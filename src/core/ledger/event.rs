@@ -65,6 +65,9 @@ pub mod kind {
     pub const NODE: u8 = 7;
     /// The step was left before its end.
     pub const STEP_LEFT: u8 = 8;
+    /// Backward begins, and ends, to run a part of forward again.
+    pub const RECOMPUTE_BEGIN: u8 = 9;
+    pub const RECOMPUTE_END: u8 = 10;
 }
 
 /// What else is known of an [`Event`].

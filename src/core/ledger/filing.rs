@@ -10,6 +10,8 @@ pub struct Place {
     pub step: Option<i64>,
     /// `None` between the steps, but for validation; [`Phase::Other`] inside one but outside its phases.
     pub phase: Option<Phase>,
+    /// Whether backward is running a part of forward again.
+    pub recomputing: bool,
     /// Counts the phases of the run and the gaps between them, so that two forwards of one step can be
     /// told apart.
     pub turn: u32,
@@ -17,18 +19,20 @@ pub struct Place {
 
 impl Place {
     /// Before the first step.
-    pub const START: Place = Place { step: None, phase: None, turn: 0 };
+    pub const START: Place = Place { step: None, phase: None, recomputing: false, turn: 0 };
 
     /// Where the run is once `event` has happened; only boundaries move it.
     pub fn after(self, event: &Event) -> Place {
-        let (step, phase) = match event.kind {
-            kind::STEP_BEGIN => (Some(event.id as i64), Some(Phase::Other)),
-            kind::STEP_END | kind::STEP_LEFT => (None, None),
-            kind::PHASE_BEGIN => (self.step, Phase::ALL.get(event.id as usize).copied()),
-            kind::PHASE_END => (self.step, self.step.map(|_| Phase::Other)),
+        let (step, phase, recomputing) = match event.kind {
+            kind::STEP_BEGIN => (Some(event.id as i64), Some(Phase::Other), false),
+            kind::STEP_END | kind::STEP_LEFT => (None, None, false),
+            kind::PHASE_BEGIN => (self.step, Phase::ALL.get(event.id as usize).copied(), false),
+            kind::PHASE_END => (self.step, self.step.map(|_| Phase::Other), false),
+            kind::RECOMPUTE_BEGIN => (self.step, self.phase, true),
+            kind::RECOMPUTE_END => (self.step, self.phase, false),
             _ => return self,
         };
-        Place { step, phase, turn: self.turn.wrapping_add(1) }
+        Place { step, phase, recomputing, turn: self.turn.wrapping_add(1) }
     }
 }
 
@@ -81,6 +85,8 @@ impl Filing {
 /// | | released in a backward of the step | activation |
 /// | | alive when its step failed | activation |
 /// | | neither | workspace / output |
+/// | backward, running a part of forward again | freed in that | workspace / forward_temporary |
+/// | | freed later in backward, or alive when its step failed | activation / recomputed |
 /// | backward | freed in it or later in the step | workspace / activation_gradient |
 /// | | outlives the step, and no gradient is known by identity | gradient |
 /// | | outlives the step, and is none of the known gradients | unattributed |
@@ -105,6 +111,7 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
         Some(Phase::Dataloader) if same_turn => Filing::workspace(Detail::InputTemporary),
         Some(Phase::Dataloader) => Filing::plain(Category::Input),
         Some(Phase::Forward) => file_from_forward(life, same_turn, same_step),
+        Some(Phase::Backward) if life.born.recomputing => file_from_recomputation(life, same_turn, same_step),
         Some(Phase::Backward) if same_step => Filing::workspace(Detail::ActivationGradient),
         Some(Phase::Backward) if gradients_known => Filing::plain(Category::Unattributed),
         Some(Phase::Backward) => Filing::plain(Category::Gradient),
@@ -135,12 +142,21 @@ fn file_from_forward(life: &Life, same_turn: bool, same_step: bool) -> Filing {
     }
 }
 
+fn file_from_recomputation(life: &Life, same_turn: bool, same_step: bool) -> Filing {
+    let released_by_backward = same_step && life.ended.and_then(|end| end.phase) == Some(Phase::Backward);
+    match (same_turn && !life.stranded, released_by_backward || life.stranded) {
+        (true, _) => Filing::workspace(Detail::ForwardTemporary),
+        (false, true) => Filing { category: Category::Activation, detail: Some(Detail::Recomputed) },
+        (false, false) => Filing::workspace(Detail::Output),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn place(step: Option<i64>, phase: Option<Phase>, turn: u32) -> Place {
-        Place { step, phase, turn }
+        Place { step, phase, recomputing: false, turn }
     }
 
     fn life(born: Place, ended: Option<Place>) -> Life {
@@ -211,6 +227,16 @@ mod tests {
         let backward = place(Some(1), Some(Phase::Backward), 3);
         let scratch = Life { ended_in_op: true, ..life(backward, Some(backward)) };
         assert_eq!(shown(&scratch), "workspace/kernel_scratch");
+    }
+
+    #[test]
+    fn what_is_recomputed_for_backward_is_an_activation_again() {
+        let backward = |turn| place(Some(1), Some(Phase::Backward), turn);
+        let again = Place { recomputing: true, ..backward(4) };
+        assert_eq!(shown(&life(again, Some(again))), "workspace/forward_temporary");
+        assert_eq!(shown(&life(again, Some(backward(5)))), "activation/recomputed");
+        assert_eq!(shown(&life(again, Some(place(Some(1), Some(Phase::Other), 9)))), "workspace/output");
+        assert_eq!(shown(&Life { stranded: true, ..life(again, Some(again)) }), "activation/recomputed");
     }
 
     #[test]

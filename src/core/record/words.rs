@@ -111,6 +111,8 @@ words! {
         /// Made inside an operator and freed before it returned: no tensor that left it. Known only where
         /// operators are traced.
         KernelScratch = "kernel_scratch",
+        /// An activation made anew in backward, by recomputation.
+        Recomputed = "recomputed",
         /// Autocast's copy of a weight in half precision, kept for backward.
         AutocastWeightCopy = "autocast_weight_copy",
         /// The optimizer's own f32 copy of a parameter in half precision.
@@ -187,6 +189,8 @@ words! {
         Phase = "phase",
         /// Nested in a phase.
         Scope = "scope",
+        /// The nodes of backward's graph that belong to one scope of forward, without those of nested scopes.
+        Node = "node",
         /// A phase between steps, and no part of one.
         Between = "between",
     }

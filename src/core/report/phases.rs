@@ -45,7 +45,7 @@ fn summary(phase: Phase, rows: &[&PhaseRow], wall_ns: i64) -> PhaseSummary {
     let device_ns: Option<i64> = rows.iter().map(|row| row.device_ns).sum();
     PhaseSummary {
         name: rows[0].name.clone(),
-        phase: (rows[0].kind == SpanKind::Scope).then(|| phase.as_str()),
+        phase: (rows[0].kind != SpanKind::Phase).then(|| phase.as_str()),
         parent: rows[0].parent.clone(),
         total_ms: total_ns as f64 / 1e6,
         median_ms: median(&times).unwrap_or_default(),

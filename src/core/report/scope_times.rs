@@ -16,23 +16,21 @@ pub struct ScopeTimes {
 impl ScopeTimes {
     pub const PHASES: [Phase; 2] = [Phase::Forward, Phase::Backward];
 
-    /// Forward's rows hold the time of nested scopes, which is taken out; backward's do not (they are the sums
-    /// of the graph's nodes that belong to just this scope).
+    /// Scopes hold the time of those nested in them, which is taken out; nodes are those of just one scope.
     pub fn of(rows: &[PhaseRow], steps: &HashSet<i64>) -> Self {
         let mut times = ScopeTimes::default();
         let rows: Vec<&PhaseRow> = rows.iter().filter(|row| steps.contains(&row.step)).collect();
         for row in &rows {
             match row.kind {
                 SpanKind::Phase => *times.phases.entry(row.phase).or_default() += row.total_ns,
-                SpanKind::Scope if Self::PHASES.contains(&row.phase) => {
+                SpanKind::Scope | SpanKind::Node if Self::PHASES.contains(&row.phase) => {
                     *times.scopes.entry((row.phase, row.name.clone())).or_default() += row.total_ns;
                 }
-                SpanKind::Scope | SpanKind::Between => {}
+                SpanKind::Scope | SpanKind::Node | SpanKind::Between => {}
             }
         }
-        let nested = rows.iter().filter(|row| row.kind == SpanKind::Scope && row.phase == Phase::Forward);
-        for row in nested {
-            let parent = row.parent.clone().map(|parent| (Phase::Forward, parent));
+        for row in rows.iter().filter(|row| row.kind == SpanKind::Scope) {
+            let parent = row.parent.clone().map(|parent| (row.phase, parent));
             if let Some(ns) = parent.and_then(|parent| times.scopes.get_mut(&parent)) {
                 *ns -= row.total_ns;
             }

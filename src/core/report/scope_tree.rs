@@ -43,7 +43,7 @@ impl Scopes {
 
     /// Learns which scopes there are and how they nest.
     pub fn learn_spans<'a>(&mut self, rows: impl IntoIterator<Item = &'a PhaseRow>) {
-        for row in rows.into_iter().filter(|row| row.kind == SpanKind::Scope) {
+        for row in rows.into_iter().filter(|row| matches!(row.kind, SpanKind::Scope | SpanKind::Node)) {
             self.add(&row.name);
             row.parent.iter().for_each(|parent| self.add(parent));
             self.parents.entry(row.name.clone()).or_insert_with(|| row.parent.clone());

@@ -142,7 +142,10 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         trace: run.trace.as_str(),
         step: step_summary(&steps),
         phases: sum(&phases, SpanKind::Phase, wall_ns),
-        scopes: sum(&phases, SpanKind::Scope, wall_ns),
+        scopes: [SpanKind::Scope, SpanKind::Node]
+            .iter()
+            .flat_map(|kind| sum(&phases, *kind, wall_ns))
+            .collect(),
         ledger_step: ledger_step.filter(|_| !moments.is_empty()),
         ledger: moments.iter().map(|moment| (moment.moment.as_str(), MomentSummary(**moment))).collect(),
         peak_phase: peak_phase(account, ledger_step),

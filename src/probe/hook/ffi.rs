@@ -39,6 +39,7 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn sl_observe_nodes(on: bool) -> c_int;
     pub fn sl_observe_ops(on: bool) -> c_int;
+    pub fn sl_take_from_node(ns: i64);
     pub fn sl_op_name(number: u32) -> *const c_char;
     pub fn sl_observe_copies(handle: *mut u64) -> c_int;
     pub fn sl_ignore_copies(handle: u64) -> c_int;

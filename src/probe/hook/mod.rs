@@ -192,6 +192,18 @@ pub fn now_ns() -> i64 {
     unsafe { ffi::sl_now_ns() }
 }
 
+/// Puts a marker into the stream, from whatever thread; does nothing while no hook records.
+pub fn mark_anywhere(kind: u8) {
+    // SAFETY: plain values in, a plain value out.
+    unsafe { ffi::sl_mark(kind, 0) };
+}
+
+/// Takes a time out of that of the backward node in progress on this thread, if there is one.
+pub fn take_from_node(ns: i64) {
+    // SAFETY: changes a thread-local number.
+    unsafe { ffi::sl_take_from_node(ns) }
+}
+
 /// Says that the calling thread fetches batches: what it makes and hands over is `input`.
 pub fn this_thread_loads() {
     // SAFETY: stores one thread-local number.

@@ -146,6 +146,15 @@ void end_op(const at::RecordFunction&, at::ObserverContext*) {
   }
 }
 
+// What takes that long within a node is not the node's own work.
+void take_from_node(int64_t ns) {
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (!frame->node) continue;
+    frame->inner_ns += ns;
+    return;
+  }
+}
+
 std::unique_ptr<at::ObserverContext> begin_node(const at::RecordFunction& function) {
   Frame frame{here.site, here.call};
   frame.node = true;
@@ -161,11 +170,7 @@ void end_node(const at::RecordFunction&, at::ObserverContext*) {
   // What follows until the next node is the engine's, which adds up the gradients that this one has made.
   leave(here.site);
   // The time of an inner node is not that of the node around it.
-  for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer) {
-    if (!outer->node) continue;
-    outer->inner_ns += took_ns;
-    break;
-  }
+  take_from_node(took_ns);
 }
 
 at::CallbackHandle node_observer = at::INVALID_CALLBACK_HANDLE;
@@ -223,6 +228,8 @@ int sl_observe_ops(bool on) {
         at::RecordFunctionCallback(&begin_op, &end_op).scopes({at::RecordScope::FUNCTION}));
   });
 }
+
+void sl_take_from_node(int64_t ns) { take_from_node(ns); }
 
 // The name of operator `number`; it lives as long as the program. Null for a number never given.
 const char* sl_op_name(uint32_t number) {

@@ -22,7 +22,6 @@
 //! segment that ends in a layer much wider than what goes in.
 
 mod ffi;
-mod recomputing;
 mod segment;
 
 use tch::{TchError, Tensor};

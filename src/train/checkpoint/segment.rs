@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::super::error::first_part;
-use super::recomputing::Recomputing;
+use crate::probe::Recomputation;
 
 type Call = Box<dyn Fn(Vec<Tensor>) -> Result<Vec<Tensor>, TchError> + Send>;
 
@@ -51,7 +51,7 @@ impl Segment {
 
     /// Runs it once more and compares the outputs with those of the first run.
     pub fn recompute(&self, inputs: Vec<Tensor>) -> Result<(), String> {
-        let _recomputing = Recomputing::begin(&self.name);
+        let _recomputation = Recomputation::begin();
         let told = |error: TchError| format!("in recomputation: {}", text(&error));
         let outputs = self.run(inputs).map_err(told)?;
         let again: Vec<_> = caught(|| outputs.iter().map(Output::of).collect()).map_err(told)?;

@@ -1,0 +1,34 @@
+//! Backward running a part of forward again, as activation checkpointing does.
+
+use super::hook;
+use super::spans::{Scope, observe_ops, scope};
+use crate::ledger::kind;
+
+/// While it lives, what this thread does is recomputation: timed as the scope `recompute` of the phase it happens in,
+/// and what is allocated for backward is filed as activation again.
+///
+/// `train::checkpoint` opens one around each of its recomputations; open one in a checkpointing of your own.
+#[must_use = "the recomputation ends when this guard is dropped"]
+pub struct Recomputation {
+    scope: Option<Scope>,
+    begin_ns: i64,
+}
+
+impl Recomputation {
+    pub fn begin() -> Self {
+        let begin_ns = hook::now_ns();
+        hook::mark_anywhere(kind::RECOMPUTE_BEGIN);
+        // In backward its nodes are observed; here operators run that are no node's.
+        observe_ops(true);
+        Recomputation { scope: Some(scope("recompute")), begin_ns }
+    }
+}
+
+impl Drop for Recomputation {
+    fn drop(&mut self) {
+        drop(self.scope.take());
+        observe_ops(false);
+        hook::mark_anywhere(kind::RECOMPUTE_END);
+        hook::take_from_node(hook::now_ns() - self.begin_ns);
+    }
+}
