@@ -240,9 +240,9 @@ impl AdamWConfig {
     fn check_types(&self, precision: Precision) -> Result<(), TrainError> {
         let in_half = precision == Precision::Bf16;
         if self.master_weights && !in_half {
-            let why =
-                format!("needs --dtype bf16; with --dtype {precision} the parameters are f32 themselves");
-            return Err(TrainError::flag("--master-weights", "", why));
+            let value = format!("with --dtype {precision}");
+            let why = "needs --dtype bf16; these parameters are f32 themselves".to_owned();
+            return Err(TrainError::flag("--master-weights", value, why));
         }
         match self.state_dtype {
             Some(Float::Bf16) if !in_half || self.master_weights => Err(TrainError::flag(
