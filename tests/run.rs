@@ -261,7 +261,10 @@ fn bad_input_is_named_and_nothing_is_written() {
         ("--dropout 1", "--dropout 1: allowed: from 0 to below 1"),
         ("--accumulate 0", "--accumulate 0: allowed: 1 to"),
         ("--state-dtype bf16", "--state-dtype bf16: needs --dtype bf16"),
-        ("--master-weights", "--master-weights with --dtype f32: needs --dtype bf16; these parameters are f32 themselves"),
+        (
+            "--master-weights",
+            "--master-weights with --dtype f32: needs --dtype bf16; these parameters are f32 themselves",
+        ),
         ("--dtype f16", "f32, bf16, amp-bf16"),
         ("--layers 0", "--layers 0"),
         ("--batch -3", "--batch -3"),

@@ -3,6 +3,7 @@
 use super::hook;
 use super::spans::{Scope, observe_ops, scope};
 use crate::ledger::kind;
+use crate::record::RECOMPUTE;
 
 /// While it lives, what this thread does is recomputation: timed as the scope `recompute` of the phase it happens in,
 /// and what is allocated for backward is filed as activation again.
@@ -20,7 +21,7 @@ impl Recomputation {
         hook::mark_anywhere(kind::RECOMPUTE_BEGIN);
         // In backward its nodes are observed; here operators run that are no node's.
         observe_ops(true);
-        Recomputation { scope: Some(scope("recompute")), begin_ns }
+        Recomputation { scope: Some(scope(RECOMPUTE)), begin_ns }
     }
 }
 

@@ -12,7 +12,9 @@ pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
 };
 pub use sink::{BetweenRecords, Sink, SinkError, StepRecords};
-pub use words::{Category, Detail, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace, UnknownWord};
+pub use words::{
+    Category, Detail, EvidenceLevel, Moment, Phase, RECOMPUTE, RunStatus, SpanKind, Trace, UnknownWord,
+};
 
 pub(crate) use words::words;
 

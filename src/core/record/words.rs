@@ -196,6 +196,9 @@ words! {
     }
 }
 
+/// The scope of backward in which a part of forward is run again.
+pub const RECOMPUTE: &str = "recompute";
+
 words! {
     /// How deep a run was traced.
     Trace, "trace depth" {

@@ -8,7 +8,7 @@ use super::summary::Summary;
 use super::tables::{put, table};
 use super::text_out_of_memory;
 use super::units::{bytes, count, ms, number, pct, share_pct};
-use crate::record::{Category, Moment, Phase};
+use crate::record::{Category, Moment, Phase, RECOMPUTE};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
 const PEAK_PARTS: usize = 10;
@@ -92,11 +92,21 @@ fn phases(summary: &Summary) -> String {
     let mut table = table(&header);
     for phase in &summary.phases {
         table.add_row(phase_row(phase, device));
+        for part in summary.scopes.iter().filter(|scope| is_recomputation_in(phase, scope)) {
+            let mut row = phase_row(part, device);
+            row[0] = format!("  {}", part.name);
+            table.add_row(row);
+        }
     }
     let calls = summary.step.n.to_string();
     let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
     table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);
     format!("Where the time went\n{}", put(&table))
+}
+
+/// Backward's row holds its recomputation, which is told beside it.
+fn is_recomputation_in(phase: &PhaseSummary, scope: &PhaseSummary) -> bool {
+    scope.phase == Some(&phase.name) && scope.parent.is_none() && &*scope.name == RECOMPUTE
 }
 
 fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
