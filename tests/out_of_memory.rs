@@ -93,6 +93,19 @@ fn every_part_of_a_run_can_be_where_it_ends() {
     }
 }
 
+/// After an error libtorch's engine keeps what it was working on: it is explained too, wherever backward ends.
+#[test]
+fn a_backward_that_does_not_fit_leaves_nothing_unexplained() {
+    let small = "--layers 2 --width 64 --heads 4 --seq 16 --batch 2 --steps 3 --warmup 0 --enforce";
+    let runs = Runs::new();
+    for mb in [0.85, 0.9166, 0.95, 1.0, 1.05] {
+        let account = ended(&runs, &format!("{small} --capacity-mb {mb}"));
+        is_reconciled(&account);
+        let missing = account["missing"].to_string();
+        assert!(!missing.contains("unattributed"), "{mb}: {missing}");
+    }
+}
+
 #[test]
 fn the_text_tells_it_too() {
     let runs = Runs::new();
@@ -123,6 +136,11 @@ fn the_machines_own_limit_is_told_like_ours() {
     is_reconciled(&account);
     let ended = &account["out_of_memory"];
     assert_eq!(ended["limit_bytes"], Value::Null);
+    assert!(!account["reason"].as_str().unwrap().contains("frame #"), "{}", account["reason"]);
+    let in_use = ended["ledger"]["allocator_total"].as_i64().unwrap();
+    for other in ended["alternatives"].as_array().unwrap().iter().filter(|other| other["fits"] == true) {
+        assert!(other["theory_peak_bytes"].as_i64().unwrap() <= in_use, "{other}");
+    }
     assert!(ended["failed"]["asked_bytes"].as_i64().unwrap() > 10 * MIB, "{ended}");
     assert!(stdout(&output).contains("no limit was set: the machine had no more"));
 }

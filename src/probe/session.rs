@@ -19,8 +19,12 @@ use super::timing::{Clock, CudaClock};
 use super::watched::{self, Watched};
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
-    AllocationRow, BetweenRecords, Detail, Phase, RunRow, RunStatus, Sink, StepRecords, StepRow,
+    AllocationRow, BetweenRecords, Category, Detail, Phase, RunRow, RunStatus, Sink, StepRecords, StepRow,
 };
+
+/// Lifetimes that wait for a flush at most, but for those of one step. At about 200 bytes each (of two events) that is
+/// 100 MiB, and as much again while a flush is being written.
+const MOST_LIFETIMES: usize = 1 << 19;
 
 /// Watches one training loop. Start it before the model is built, so that the model's own memory is seen.
 ///
@@ -37,10 +41,11 @@ pub struct Probe {
     sink: Box<dyn Sink>,
     next_step: i64,
     unflushed: usize,
+    unflushed_lifetimes: usize,
     /// What flushing took after the last step; it is charged to the next one.
     carried_observer_ns: i64,
-    /// The largest difference between the allocator's total and the categories so far.
-    difference_bytes: i64,
+    /// The most that was unattributed so far, or differed between the allocator's total and the categories.
+    unexplained_bytes: i64,
     opened: bool,
     ended: bool,
 }
@@ -57,14 +62,15 @@ impl Probe {
             flush_every: options.flush_every,
             epoch_ns,
             memory,
-            spans: Rc::new(RefCell::new(Spans::new(hook, device))),
+            spans: Rc::new(RefCell::new(Spans::new(hook, device, epoch_ns))),
             watched: Watched::default(),
             identities: Vec::new(),
             sink: Box::new(sink),
             next_step: 0,
             unflushed: 0,
+            unflushed_lifetimes: 0,
             carried_observer_ns: 0,
-            difference_bytes: 0,
+            unexplained_bytes: 0,
             opened: false,
             ended: false,
         };
@@ -201,17 +207,20 @@ impl Probe {
             non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
         };
         let StepAccount { moments, ended, .. } = account;
+        let lifetimes = ended.len();
         self.sink.push(StepRecords { step, phases, moments, ended });
         self.next_step += 1;
-        self.flush_when_due()
+        self.flush_when_due(lifetimes)
     }
 
-    fn flush_when_due(&mut self) -> Result<(), ProbeError> {
+    /// After so many steps, or before what waits takes too much memory.
+    fn flush_when_due(&mut self, lifetimes: usize) -> Result<(), ProbeError> {
         self.unflushed += 1;
-        if self.unflushed < self.flush_every {
+        self.unflushed_lifetimes += lifetimes;
+        if self.unflushed < self.flush_every && self.unflushed_lifetimes < MOST_LIFETIMES {
             return Ok(());
         }
-        self.unflushed = 0;
+        (self.unflushed, self.unflushed_lifetimes) = (0, 0);
         let begin_ns = hook::now_ns();
         let open = self.open_lifetimes();
         self.sink.flush(&open).map_err(ProbeError::Sink)?;
@@ -226,7 +235,9 @@ impl Probe {
         let account = memory.file(&identities, &*self.spans.borrow());
         self.run.dropped_events = memory.hook.dropped() as i64;
         self.run.events += account.events;
-        self.difference_bytes = self.difference_bytes.max(account.difference_bytes);
+        let unattributed = account.moments.iter().map(|moment| moment.bytes[Category::Unattributed]).max();
+        let unexplained = account.difference_bytes.max(unattributed.unwrap_or(0));
+        self.unexplained_bytes = self.unexplained_bytes.max(unexplained);
         account
     }
 
@@ -261,8 +272,8 @@ impl Probe {
                 .missing
                 .push(format!("allocations: {lost} events did not fit the buffer and were dropped"));
         }
-        if self.difference_bytes > 0 {
-            let most = self.difference_bytes;
+        if self.unexplained_bytes > 0 {
+            let most = self.unexplained_bytes;
             self.run
                 .missing
                 .push(format!("allocations: up to {most} bytes of the allocator's total are unattributed"));

@@ -35,6 +35,7 @@ struct Open {
 pub struct Spans {
     names: Names,
     ops: OpNames,
+    epoch_ns: i64,
     hook: Option<Rc<Hook>>,
     host: HostClock,
     device: Option<Box<dyn Clock>>,
@@ -45,11 +46,13 @@ pub struct Spans {
 }
 
 impl Spans {
-    pub fn new(hook: Option<Rc<Hook>>, device: Option<Box<dyn Clock>>) -> Self {
+    /// `epoch_ns`: when the run started.
+    pub fn new(hook: Option<Rc<Hook>>, device: Option<Box<dyn Clock>>, epoch_ns: i64) -> Self {
         let phase_names = Phase::ALL.iter().map(|phase| timing::register(phase.as_str())).collect();
         Spans {
             names: Names::new(),
             ops: OpNames::default(),
+            epoch_ns,
             hook,
             host: HostClock,
             device,
@@ -171,8 +174,9 @@ impl Spans {
     }
 
     fn first_row(&self, step: i64, span: &Span, device_ns: Option<i64>) -> PhaseRow {
-        let total_ns = span.end_ns - span.begin_ns;
-        PhaseRow { calls: 1, total_ns, device_ns, ..self.row(step, span.phase, span.scope) }
+        let row = self.row(step, span.phase, span.scope);
+        let begin_ns = (row.kind == SpanKind::Phase).then_some(span.begin_ns - self.epoch_ns);
+        PhaseRow { calls: 1, begin_ns, total_ns: span.end_ns - span.begin_ns, device_ns, ..row }
     }
 
     fn row(&self, step: i64, phase: Phase, scope: u32) -> PhaseRow {
@@ -184,6 +188,7 @@ impl Spans {
             name: self.names.path(scope).unwrap_or_else(|| phase.as_str().into()),
             parent: self.names.path(parent),
             calls: 0,
+            begin_ns: None,
             total_ns: 0,
             device_ns: None,
         }
@@ -254,6 +259,7 @@ fn other_row(step: i64, wall_ns: i64, rows: &[PhaseRow]) -> PhaseRow {
         name: Phase::Other.as_str().into(),
         parent: None,
         calls: 1,
+        begin_ns: None,
         total_ns: wall_ns - phases,
         device_ns: None,
     }

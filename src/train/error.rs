@@ -69,8 +69,8 @@ const SHORT_OF_MEMORY: [&str; 4] =
 /// tch says whose error it is, and libtorch appends the C++ stack; people need the part between.
 pub(super) fn first_part(message: &str) -> String {
     let message = message.strip_prefix("Internal torch error: ").unwrap_or(message);
-    let end = message.find("\nException raised from").unwrap_or(message.len());
-    message[..end].trim().to_owned()
+    let stack = ["\nException raised from", "\nframe #"].iter().filter_map(|begin| message.find(begin)).min();
+    message[..stack.unwrap_or(message.len())].trim().to_owned()
 }
 
 #[cfg(test)]
@@ -80,6 +80,7 @@ mod tests {
     #[test]
     fn the_stack_is_cut_off() {
         assert_eq!(first_part("bad shape\nException raised from f at g.cpp:1\nframe #0"), "bad shape");
-        assert_eq!(first_part(" plain "), "plain");
+        assert_eq!(first_part("no room\nframe #0: c10::ThrowEnforceNotMet"), "no room");
+        assert_eq!(first_part("Internal torch error:  plain "), "plain");
     }
 }

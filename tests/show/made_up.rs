@@ -276,8 +276,8 @@ fn phases(step: i64, plan: Plan) -> Vec<PhaseRow> {
         rows.push(scope(step, Phase::Forward, &attn, Some(&block), 80_000 + 3 * step));
         rows.push(scope(step, Phase::Forward, &mlp, Some(&block), 100_000));
         if plan.trace == Trace::Ops {
-            rows.push(scope(step, Phase::Backward, &block, None, 10_000));
-            rows.push(scope(step, Phase::Backward, &mlp, Some(&block), 220_000 + step));
+            rows.push(row(step, SpanKind::Node, Phase::Backward, &block, None, 10_000));
+            rows.push(row(step, SpanKind::Node, Phase::Backward, &mlp, Some(&block), 220_000 + step));
         }
     }
     rows.push(scope(step, Phase::Forward, "loss", None, 50_000));
@@ -290,5 +290,5 @@ fn scope(step: i64, phase: Phase, name: &str, parent: Option<&str>, total_ns: i6
 
 fn row(step: i64, kind: SpanKind, phase: Phase, name: &str, parent: Option<&str>, total_ns: i64) -> PhaseRow {
     let (name, parent) = (name.into(), parent.map(Arc::from));
-    PhaseRow { step, kind, phase, name, parent, calls: 1, total_ns, device_ns: None }
+    PhaseRow { step, kind, phase, name, parent, calls: 1, begin_ns: None, total_ns, device_ns: None }
 }

@@ -117,9 +117,9 @@ prop_compose! {
     fn phase_row()(
         (step, kind, phase) in (number(), word(SpanKind::ALL), word(Phase::ALL)),
         (name, parent) in (name(), option::of(name())),
-        (calls, total_ns, device_ns) in (number(), number(), option::of(number())),
+        (calls, begin_ns, total_ns, device_ns) in (number(), option::of(number()), number(), option::of(number())),
     ) -> PhaseRow {
-        PhaseRow { step, kind, phase, name, parent, calls, total_ns, device_ns }
+        PhaseRow { step, kind, phase, name, parent, calls, begin_ns, total_ns, device_ns }
     }
 }
 

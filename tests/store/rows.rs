@@ -114,6 +114,7 @@ fn phases(step: i64, dice: &mut Dice) -> Vec<PhaseRow> {
         parent: parent.map(Arc::from),
         calls: 1,
         total_ns,
+        begin_ns: None,
         device_ns: None,
     };
     let shares = [

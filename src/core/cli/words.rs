@@ -14,9 +14,9 @@ pub fn mebibytes(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A size in MiB as whole bytes.
+/// A size in MiB as whole bytes, at least one.
 pub fn bytes_of(mb: f64) -> i64 {
-    (mb * 1024.0 * 1024.0) as i64
+    ((mb * 1024.0 * 1024.0) as i64).max(1)
 }
 
 /// Parses one of `words`, which must be the spellings of `W`; help lists them.

@@ -134,11 +134,10 @@ impl Batch {
         self.find(id).map(|number| &mut self.births[number])
     }
 
-    /// Files by lifetime every block that is not known by identity. `failed_at_ns` is when the batch's step
-    /// failed, if it was left.
-    pub fn classify(&mut self, gradients_known: bool, failed_at_ns: Option<i64>) {
+    /// Files by lifetime every block that is not known by identity.
+    pub fn classify(&mut self, gradients_known: bool, failure: Option<Failure>) {
         for birth in self.births.iter_mut().filter(|birth| birth.filing.is_none()) {
-            let life = life(birth, &self.places, failed_at_ns);
+            let life = life(birth, &self.places, failure);
             birth.filing = Some(file_by_lifetime(&life, gradients_known));
         }
     }
@@ -163,7 +162,7 @@ fn end(birth: &Birth, places: &[Place]) -> Option<End> {
     Some(End { at_ns: birth.ended_at_ns, place })
 }
 
-fn life(birth: &Birth, places: &[Place], failed_at_ns: Option<i64>) -> Life {
+fn life(birth: &Birth, places: &[Place], failure: Option<Failure>) -> Life {
     let end = end(birth, places);
     let alive_at = |at_ns: i64| birth.at_ns <= at_ns && end.is_none_or(|end| end.at_ns > at_ns);
     Life {
@@ -174,14 +173,23 @@ fn life(birth: &Birth, places: &[Place], failed_at_ns: Option<i64>) -> Life {
         ended_in_op: birth.ended_in_op,
         autocast_copy: birth.flags & flag::AUTOCAST_COPY != 0,
         rounding: birth.flags & flag::ROUNDING != 0,
-        stranded: failed_at_ns.is_some_and(alive_at),
+        at_failure: failure.is_some_and(|failure| alive_at(failure.at_ns)),
+        step_left: failure.is_some_and(|failure| failure.left),
     }
 }
 
-/// When the step of these events failed, if it was left: at its last allocation that could not be made, or
-/// else when it was left.
-pub fn failure(events: &[Event]) -> Option<i64> {
-    let left = events.iter().rfind(|event| event.kind == kind::STEP_LEFT)?;
-    let failed = events.iter().rfind(|event| event.kind == kind::ALLOC_FAILED);
-    Some(failed.unwrap_or(left).at_ns)
+/// That something went wrong in a step.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure {
+    at_ns: i64,
+    /// The step was left for it, and not finished all the same.
+    left: bool,
+}
+
+/// What went wrong among these events: the last allocation that could not be made, or else that the step was left.
+pub fn failure(events: &[Event]) -> Option<Failure> {
+    let last = |kind: u8| events.iter().rfind(|event| event.kind == kind);
+    let left = last(kind::STEP_LEFT);
+    let failed = last(kind::ALLOC_FAILED).or(left)?;
+    Some(Failure { at_ns: failed.at_ns, left: left.is_some() })
 }

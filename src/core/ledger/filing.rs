@@ -49,8 +49,17 @@ pub struct Life {
     pub autocast_copy: bool,
     /// It stands for what a caching allocator added to the block before it.
     pub rounding: bool,
-    /// Its step was left unfinished, and it was alive when that step failed.
-    pub stranded: bool,
+    /// It was alive when an allocation failed, or the step was left.
+    pub at_failure: bool,
+    /// Its step was left unfinished.
+    pub step_left: bool,
+}
+
+impl Life {
+    /// Whether it was alive when its step failed for good: what it was for has not come to pass.
+    fn stranded(&self) -> bool {
+        self.at_failure && self.step_left
+    }
 }
 
 /// Under what a block is filed.
@@ -87,7 +96,7 @@ impl Filing {
 /// | | neither | workspace / output |
 /// | backward, running a part of forward again | freed in that | workspace / forward_temporary |
 /// | | freed later in backward, or alive when its step failed | activation / recomputed |
-/// | backward | freed in it or later in the step | workspace / activation_gradient |
+/// | backward | freed in it or later in the step, or alive when it failed | workspace / activation_gradient |
 /// | | outlives the step, and no gradient is known by identity | gradient |
 /// | | outlives the step, and is none of the known gradients | unattributed |
 /// | optimizer | freed in the step | workspace / optimizer_temporary |
@@ -112,7 +121,10 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
         Some(Phase::Dataloader) => Filing::plain(Category::Input),
         Some(Phase::Forward) => file_from_forward(life, same_turn, same_step),
         Some(Phase::Backward) if life.born.recomputing => file_from_recomputation(life, same_turn, same_step),
-        Some(Phase::Backward) if same_step => Filing::workspace(Detail::ActivationGradient),
+        // After an error libtorch's engine keeps what it was working on.
+        Some(Phase::Backward) if same_step || life.at_failure => {
+            Filing::workspace(Detail::ActivationGradient)
+        }
         Some(Phase::Backward) if gradients_known => Filing::plain(Category::Unattributed),
         Some(Phase::Backward) => Filing::plain(Category::Gradient),
         Some(Phase::Optimizer) if same_step => Filing::workspace(Detail::OptimizerTemporary),
@@ -132,7 +144,7 @@ fn file_from_loader(life: &Life) -> Filing {
 
 fn file_from_forward(life: &Life, same_turn: bool, same_step: bool) -> Filing {
     let released_by_backward = same_step && life.ended.and_then(|end| end.phase) == Some(Phase::Backward);
-    match (released_by_backward || life.stranded, same_turn) {
+    match (released_by_backward || life.stranded(), same_turn) {
         (true, _) => Filing {
             category: Category::Activation,
             detail: life.autocast_copy.then_some(Detail::AutocastWeightCopy),
@@ -144,7 +156,7 @@ fn file_from_forward(life: &Life, same_turn: bool, same_step: bool) -> Filing {
 
 fn file_from_recomputation(life: &Life, same_turn: bool, same_step: bool) -> Filing {
     let released_by_backward = same_step && life.ended.and_then(|end| end.phase) == Some(Phase::Backward);
-    match (same_turn && !life.stranded, released_by_backward || life.stranded) {
+    match (same_turn && !life.stranded(), released_by_backward || life.stranded()) {
         (true, _) => Filing::workspace(Detail::ForwardTemporary),
         (false, true) => Filing { category: Category::Activation, detail: Some(Detail::Recomputed) },
         (false, false) => Filing::workspace(Detail::Output),
@@ -168,7 +180,8 @@ mod tests {
             ended_in_op: false,
             autocast_copy: false,
             rounding: false,
-            stranded: false,
+            at_failure: false,
+            step_left: false,
         }
     }
 
@@ -236,14 +249,19 @@ mod tests {
         assert_eq!(shown(&life(again, Some(again))), "workspace/forward_temporary");
         assert_eq!(shown(&life(again, Some(backward(5)))), "activation/recomputed");
         assert_eq!(shown(&life(again, Some(place(Some(1), Some(Phase::Other), 9)))), "workspace/output");
-        assert_eq!(shown(&Life { stranded: true, ..life(again, Some(again)) }), "activation/recomputed");
+        assert_eq!(
+            shown(&Life { at_failure: true, step_left: true, ..life(again, Some(again)) }),
+            "activation/recomputed"
+        );
     }
 
     #[test]
     fn what_a_failed_step_leaves_of_its_forward_is_activation() {
         let forward = place(Some(1), Some(Phase::Forward), 2);
-        let stranded = Life { stranded: true, ..life(forward, Some(forward)) };
+        let stranded = Life { at_failure: true, step_left: true, ..life(forward, Some(forward)) };
         assert_eq!(shown(&stranded), "activation");
+        let backward = Life { born: place(Some(1), Some(Phase::Backward), 3), ended: None, ..stranded };
+        assert_eq!(shown(&backward), "workspace/activation_gradient");
         let copy = Life { autocast_copy: true, ..stranded };
         assert_eq!(shown(&copy), "activation/autocast_weight_copy");
     }

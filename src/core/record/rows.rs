@@ -25,7 +25,7 @@ pub struct RunRow {
     /// The whole configuration, a JSON object.
     pub config: serde_json::Map<String, serde_json::Value>,
     pub device: String,
-    /// Trained scalars, tied ones once. `None` when no `VarStore` was watched.
+    /// Scalars of parameters, frozen ones too, tied ones once. `None` when no `VarStore` was watched.
     pub parameters: Option<i64>,
     pub trace: Trace,
     /// The limit that was put on the allocator; `None` where there was none but the device's memory.
@@ -117,6 +117,8 @@ pub struct PhaseRow {
     /// The enclosing scope, for a nested one.
     pub parent: Option<Arc<str>>,
     pub calls: i64,
+    /// When a phase began, its first call, in nanoseconds since the run started; `None` for what is no phase.
+    pub begin_ns: Option<i64>,
     pub total_ns: i64,
     /// On the device's own clock; `None` where there is none.
     pub device_ns: Option<i64>,

@@ -196,7 +196,7 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
         line(
             Category::Input,
             shape.map(|shape| shape.input_bytes()),
-            "tokens and targets; prefetched batches add to it",
+            "tokens and targets of a micro-batch, int64",
         ),
         line(Category::Workspace, None, "temporaries of the kernels and of backward: no theory covers them"),
     ]

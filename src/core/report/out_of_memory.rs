@@ -17,7 +17,8 @@ const LARGEST: usize = 20;
 pub struct OutOfMemory {
     /// Null where the allocator was not traced.
     pub failed: Option<FailedAllocation>,
-    /// The limit that was put on the allocator; null where the memory itself was at its end.
+    /// The limit that was put on the allocator; null where the memory itself was at its end. The alternatives are
+    /// then measured by what was in use.
     pub limit_bytes: Option<i64>,
     /// The ledger at that instant.
     pub ledger: Option<MomentSummary>,
@@ -40,16 +41,26 @@ pub fn out_of_memory(account: &Account) -> Option<OutOfMemory> {
     let moment =
         account.ledger.iter().rfind(|row| row.moment == Moment::OutOfMemory && Some(row.at_ns) == at_ns);
     let alive: Vec<_> = account.alive_at_failure.iter().collect();
-    let begins: Vec<_> =
-        account.steps.iter().map(|step| (step.step, StepSpan::of(run, step).begin_ns)).collect();
-    let limit_bytes = run.capacity_bytes.or(run.machine.memory_bytes);
-    let alternatives = |shape: Shape| limit_bytes.map(|limit| shape.alternatives(limit)).unwrap_or_default();
+    let ledger = moment.map(|moment| MomentSummary(*moment));
+    // Without a limit of ours it is known only that so much could be had.
+    let room = run.capacity_bytes.or(ledger.as_ref().map(|ledger| ledger.0.allocator_bytes));
+    let alternatives = |shape: Shape| room.map(|room| shape.alternatives(room)).unwrap_or_default();
     Some(OutOfMemory {
         limit_bytes: run.capacity_bytes,
-        ledger: moment.map(|moment| MomentSummary(*moment)),
         parts: by_detail(alive.iter().copied()),
-        largest: at_ns.map(|at_ns| largest_blocks(&alive, at_ns, &begins, LARGEST)).unwrap_or_default(),
+        largest: at_ns
+            .map(|at_ns| largest_blocks(&alive, at_ns, &begins(account), LARGEST))
+            .unwrap_or_default(),
         alternatives: Shape::of(&run.config).map(alternatives).unwrap_or_default(),
+        ledger,
         failed,
     })
+}
+
+/// The steps that were begun, the unfinished one too, each with when it began.
+fn begins(account: &Account) -> Vec<(i64, i64)> {
+    let finished = account.steps.iter().map(|step| (step.step, StepSpan::of(&account.run, step).begin_ns));
+    // Of the last it is known only that it failed then; what was made between the steps came before.
+    let failed = account.run.out_of_memory.iter().filter_map(|failed| Some((failed.step?, failed.at_ns)));
+    finished.chain(failed).collect()
 }

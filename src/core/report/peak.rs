@@ -155,7 +155,7 @@ fn block(row: &AllocationRow, peak_ns: i64, begins: &[(i64, i64)]) -> PeakBlock 
         detail: row.detail.map(|detail| detail.as_str()),
         age_ms: (peak_ns - row.at_ns) as f64 / 1e6,
         age_steps: begins.iter().filter(began_since).count(),
-        before_first_step: begins.iter().all(|begin| began_since(&begin)),
+        before_first_step: row.step.is_none() && begins.iter().all(|begin| began_since(&begin)),
         born_step: row.step,
         phase: row.phase.map(|phase| phase.as_str()),
         op: row.op.clone(),

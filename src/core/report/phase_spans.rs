@@ -22,11 +22,11 @@ fn in_ms<S: Serializer>(ns: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(*ns as f64 / 1e6)
 }
 
-/// The dataset keeps how long a phase took, not when it began. Of a phase that ran once, the ledger's moment
-/// at its end gives both exactly; without one, the first known instant in it stands for its begin (the
-/// `peak_…` moment is the begin itself, unless the phase allocated). Of one that ran several times, the
-/// stretches of consecutive `changes` are known. Changes are in order and, like the spans, count from the step's
-/// begin.
+/// The dataset keeps when a phase first began, and how long it took: of a phase that ran once that is all. A dataset
+/// of version 1 lacks the former: then the ledger's moment at its end gives both, and without one, the first known
+/// instant in it stands for its begin. Of a phase that ran several times, the stretches of consecutive `changes` are
+/// known, and that one which waits for data does so from the end of the phase before. Changes are in order and, like
+/// the spans, count from the step's begin.
 pub fn phase_spans(memory: &StepMemory, step: &StepSpan, changes: &[(Phase, i64)]) -> Vec<PhaseSpan> {
     let phases = memory
         .phases
@@ -39,12 +39,16 @@ pub fn phase_spans(memory: &StepMemory, step: &StepSpan, changes: &[(Phase, i64)
         })
         .collect();
     spans.sort_by_key(|span| (span.begin_ns, span.end_ns));
+    begin_waits(&mut spans);
     cut_overlaps(&mut spans, step.wall_ns);
     spans
 }
 
 fn once(memory: &StepMemory, step: &StepSpan, row: &PhaseRow, changes: &[(Phase, i64)]) -> Option<PhaseSpan> {
     let phase = row.phase;
+    if let Some(begin_ns) = row.begin_ns.map(|at_ns| at_ns - step.begin_ns) {
+        return Some(PhaseSpan { phase, begin_ns, end_ns: begin_ns + row.total_ns, exact: true });
+    }
     let moment_ns = |moment: Option<Moment>| Some(memory.moment(moment?)?.at_ns - step.begin_ns);
     if let Some(end_ns) = moment_ns(Moment::end_of(phase)) {
         return Some(PhaseSpan { phase, begin_ns: end_ns - row.total_ns, end_ns, exact: true });
@@ -63,6 +67,15 @@ fn stretches(phase: Phase, changes: &[(Phase, i64)]) -> Vec<PhaseSpan> {
         exact: false,
     };
     stretches.map(span).collect()
+}
+
+/// A wait for data changes no memory until its end.
+fn begin_waits(spans: &mut [PhaseSpan]) {
+    for place in 1..spans.len() {
+        if spans[place].phase == Phase::Dataloader && !spans[place].exact {
+            spans[place].begin_ns = spans[place].begin_ns.min(spans[place - 1].end_ns);
+        }
+    }
 }
 
 /// No span outlasts the step, or the begin of the next one.

@@ -165,6 +165,7 @@ mod tests {
             parent: parent.map(Arc::from),
             calls: 1,
             total_ns: 1,
+            begin_ns: None,
             device_ns: None,
         }
     }

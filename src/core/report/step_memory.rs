@@ -1,7 +1,7 @@
 //! One step's memory, as the views of it start from.
 
 use super::summary::{NoSuchStep, find_step, ledger_step};
-use crate::record::{AllocationRow, LedgerMoment, Moment, PhaseRow, RunRow, StepRow, Trace};
+use crate::record::{AllocationRow, LedgerMoment, Moment, PhaseRow, RunRow, RunStatus, StepRow, Trace};
 
 /// What the views of a step's memory are made of.
 #[derive(Debug, Clone)]
@@ -27,8 +27,11 @@ pub enum NoView {
          again with `--trace allocations`, the default, or `--trace ops`"
     )]
     NotTraced { run_id: String, trace: Trace },
-    #[error("run {run_id} has no step yet; wait for its first flush, or name another run")]
-    NoStep { run_id: String },
+    #[error(
+        "run {run_id} ({status}) has no finished step; plain `show` tells what there is, and a run that is still going \
+         on has one after its first flush"
+    )]
+    NoStep { run_id: String, status: RunStatus },
     #[error(transparent)]
     NoSuchStep(#[from] NoSuchStep),
     #[error("run {run_id} keeps no {moment} of step {step}; name another step with --step")]
@@ -41,7 +44,8 @@ pub fn memory_step<'a>(run: &RunRow, steps: &'a [StepRow], only: Option<i64>) ->
     if run.trace == Trace::Phases {
         return Err(NoView::NotTraced { run_id: run_id(), trace: run.trace });
     }
-    let step = ledger_step(steps, only).ok_or_else(|| NoView::NoStep { run_id: run_id() })?;
+    let step =
+        ledger_step(steps, only).ok_or_else(|| NoView::NoStep { run_id: run_id(), status: run.status })?;
     Ok(find_step(run, steps, step)?)
 }
 

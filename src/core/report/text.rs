@@ -224,7 +224,7 @@ fn instruments(summary: &Summary) -> String {
     let seen = &summary.instruments;
     let events = seen.events_per_step.filter(|_| summary.ledger_step.is_some());
     let events = events.map(|n| format!("{n:.0} allocator events a step"));
-    let cost = seen.hook_ns_per_event.map(|ns| format!("{ns:.0} ns each"));
+    let cost = seen.hook_ns_per_event.map(|ns| format!("{ns:.0} ns an event"));
     let observer = seen.observer_median_ms.map(|cost| format!("{} a step to file them", ms(cost)));
     let dropped = events.is_some().then(|| format!("{} dropped", seen.dropped_events));
     let parts: Vec<_> = [events, cost, observer, dropped].into_iter().flatten().collect();

@@ -6,11 +6,10 @@ use super::text::kind_of;
 use super::text_peak::blocks_table;
 use super::units::{bytes, count, pct, share_pct};
 use crate::record::FailedAllocation;
-use crate::theory::Alternative;
 
 /// The whole section.
 pub fn render(ended: &OutOfMemory) -> String {
-    let parts = [headline(ended), alive(ended), largest(ended), alternatives(&ended.alternatives)];
+    let parts = [headline(ended), alive(ended), largest(ended), alternatives(ended)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
@@ -76,9 +75,16 @@ fn largest(ended: &OutOfMemory) -> String {
     if ended.largest.is_empty() { String::new() } else { blocks_table(&ended.largest) }
 }
 
-fn alternatives(alternatives: &[Alternative]) -> String {
+fn alternatives(ended: &OutOfMemory) -> String {
+    let alternatives = &ended.alternatives;
+    let fitting = alternatives.iter().any(|other| other.fits);
+    let room = match ended.limit_bytes {
+        Some(_) => "in the limit",
+        None => "in what was in use",
+    };
     if alternatives.is_empty() {
-        return String::new();
+        return "What would fit is not known: no theory covers this run, or it knows no smaller one."
+            .to_owned();
     }
     let mut table = table(&["one change", "peak in theory", "fits?", "price"]);
     if let Some(column) = table.column_mut(3) {
@@ -93,5 +99,9 @@ fn alternatives(alternatives: &[Alternative]) -> String {
             other.price.to_owned(),
         ]);
     }
-    format!("What would fit\n{}", put(&table))
+    let heading = match fitting {
+        true => format!("What would fit {room}, in theory"),
+        false => format!("No single change that the theory knows would fit {room}"),
+    };
+    format!("{heading}\n{}", put(&table))
 }

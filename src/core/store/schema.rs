@@ -129,6 +129,7 @@ table! { "phases", PhaseRow {
     name: Arc<str>,
     parent: Option<Arc<str>>,
     calls: i64,
+    begin_ns: Option<i64>,
     total_ns: i64,
     device_ns: Option<i64>,
 } }

@@ -68,7 +68,8 @@ impl Hook {
         if RECORDING.swap(true, Ordering::SeqCst) {
             return Err(HookError::AlreadyRecording);
         }
-        let limit_bytes = watch.limit_bytes.unwrap_or(0);
+        // 0 is no limit there.
+        let limit_bytes = watch.limit_bytes.map_or(0, |bytes| bytes.max(1));
         let mut total_bytes = 0;
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
