@@ -1,6 +1,6 @@
 //! What backward needs of forward.
 
-use super::choices::{Attention, Precision};
+use super::choices::{Attention, Checkpoint, Precision};
 use super::shape::{Architecture, Shape, VOCABULARY, bounded};
 
 impl Shape {
@@ -36,45 +36,70 @@ impl Shape {
         let logits = positions * stream * i128::from(VOCABULARY);
         let kept = match self.architecture {
             Architecture::Gpt { heads, attention } => {
-                let each = match attention {
-                    Attention::Sdpa => 4,
-                    Attention::Math => product * seq,
+                let each = match (attention, self.checkpoint) {
+                    (_, Checkpoint::Selective) => 0,
+                    (Attention::Sdpa, _) => 4,
+                    (Attention::Math, _) => product * seq,
                 };
                 let block = (2 * stream + 14 * product) * width + 4 * stream + i128::from(heads) * each;
+                let blocks = self.segments().map_or(layers * block, |segments| segments * stream * width);
                 let head = (stream + product) * width + 2 * stream;
-                positions * (layers * block + head) + logits + 8 * seq + stream
+                positions * (blocks + head) + logits + 8 * seq + stream
             }
-            Architecture::Mlp => positions * product * (2 * layers + 1) * width + logits + stream,
+            Architecture::Mlp => {
+                let each = product * width;
+                // The first segment's input is not rounded yet.
+                let inputs = |segments| stream * width + (segments - 1) * each;
+                let blocks = self.segments().map_or(2 * layers * each, inputs);
+                positions * (blocks + each) + logits + stream
+            }
         };
         bounded(kept + i128::from(self.autocast_copy_bytes()))
+    }
+
+    /// Into how many segments all blocks are divided, each of which keeps its input only.
+    fn segments(&self) -> Option<i128> {
+        let group = self.checkpoint.group()?;
+        Some(i128::from(self.layers).div_euclid(i128::from(group)) + i128::from(self.layers % group != 0))
     }
 
     /// The bf16 copies of the weights of linear layers that autocast makes and backward needs: each layer's
     /// gradient of its input is a product with its weight. Under autocast 2·12C² a block and 2VC of the head
     /// for the GPT, 2C² a layer and 2VC for the MLP; else nothing. Backward releases each after its layer.
+    /// Where blocks are computed again, their weights are copied again, so that only the head's 2VC are kept.
     ///
     /// Autocast copies biases too, but no gradient needs them: they go with its cache as forward ends.
     pub fn autocast_copy_bytes(&self) -> i64 {
         if self.precision != Precision::AmpBf16 {
             return 0;
         }
+        let blocks = if self.segments().is_some() { 0 } else { self.block_weights() };
+        bounded(2 * (blocks + i128::from(VOCABULARY) * i128::from(self.width)))
+    }
+
+    /// Of all linear layers but the head.
+    fn block_weights(&self) -> i128 {
         let [layers, width] = [self.layers, self.width].map(i128::from);
         let matrices = match self.architecture {
             Architecture::Gpt { .. } => 12,
             Architecture::Mlp => 1,
         };
-        bounded(2 * width * (layers * matrices * width + i128::from(VOCABULARY)))
+        layers * matrices * width * width
     }
 
-    /// The bf16 copies of the biases, which autocast's cache holds until forward ends.
-    pub(super) fn autocast_bias_bytes(&self) -> i128 {
-        let [layers, width] = [self.layers, self.width].map(i128::from);
-        match (self.precision, self.architecture) {
-            (Precision::F32 | Precision::Bf16, _) => 0,
-            // c_attn, c_proj, c_fc, c_proj; the head has none.
-            (Precision::AmpBf16, Architecture::Gpt { .. }) => 2 * layers * 9 * width,
-            (Precision::AmpBf16, Architecture::Mlp) => 2 * (layers * width + i128::from(VOCABULARY)),
+    /// The bf16 copies that autocast's cache alone holds until forward ends: of the biases, and of the weights of
+    /// blocks that will be computed again.
+    pub(super) fn autocast_cache_bytes(&self) -> i128 {
+        if self.precision != Precision::AmpBf16 {
+            return 0;
         }
+        let [layers, width] = [self.layers, self.width].map(i128::from);
+        let biases = match self.architecture {
+            // c_attn, c_proj, c_fc, c_proj; the head has none.
+            Architecture::Gpt { .. } => layers * 9 * width,
+            Architecture::Mlp => layers * width + i128::from(VOCABULARY),
+        };
+        2 * (biases + if self.segments().is_some() { self.block_weights() } else { 0 })
     }
 }
 

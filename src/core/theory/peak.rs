@@ -37,7 +37,7 @@ impl Shape {
     /// they were before they were cast, too, with what its cache still holds.
     fn end_of_forward(&self) -> i128 {
         let rounded = if self.precision == Precision::AmpBf16 { self.logit_bytes() / 2 } else { 0 };
-        self.logit_bytes() + rounded + self.autocast_bias_bytes()
+        self.logit_bytes() + rounded + self.autocast_cache_bytes()
     }
 
     /// The logits in the loss's type.
