@@ -22,6 +22,18 @@ impl Shape {
     /// LN(32C + 8 + 4H) + N(4C + 4 + 2V) + 8T + 2 in bf16; under autocast LN(36C + 16 + 4H) +
     /// N(6C + 8 + 4V) + 8T + 4, where the norms' f32 outputs are rounded and dropped, and the loss is f32.
     ///
+    /// With checkpointing of segments of K blocks (`full`: 1), n = ⌈L/K⌉ of them keep their inputs, n·sNC, and
+    /// nothing else of the blocks is kept; an MLP's keep sNC + (n − 1)·eNC, as the first input is not rounded yet.
+    /// `selective` takes away sdpa's logsumexp (4NH a block), or math's softmax (eNHT): q, k and v are kept as they
+    /// came, in one block, and each head's output, joined, is the next layer's input. So a GPT takes in f32
+    /// nN·4C + N(8C + 8 + 4V) + 8T + 4, and LN(64C + 16) + N(8C + 8 + 4V) + 8T + 4 with `selective`.
+    ///
+    /// Backward has one segment's blocks at once beside the inputs that are left, so that the best K lies where
+    /// (L/K)·i + K·a is least: K ≈ √(L·i/a), of a block's bytes a, and i of its input. In f32 an MLP's layer keeps
+    /// a = 2i, K ≈ √(L/2); a GPT's block, with i = 4C and a = 64C + 16 + 4H, 16 times its input: K ≈ √L / 4, and 1
+    /// up to some 32 layers, where half of the inputs begin to outweigh a second block. (What forward alone keeps
+    /// falls with every larger K.)
+    ///
     /// Batch and targets are saved too, but are input. Korthikanti et al. 2022 count `s·b·h·(34 + 5·a·s/h)`
     /// bytes a block in 16 bit, where dropout keeps a mask and an output beside each softmax. Without
     /// dropout their list gives 32C + 2HT a position in bf16, and twice that in f32, as `math` here; they
@@ -58,7 +70,7 @@ impl Shape {
     }
 
     /// Into how many segments all blocks are divided, each of which keeps its input only.
-    fn segments(&self) -> Option<i128> {
+    pub(super) fn segments(&self) -> Option<i128> {
         let group = self.checkpoint.group()?;
         Some(i128::from(self.layers).div_euclid(i128::from(group)) + i128::from(self.layers % group != 0))
     }
@@ -107,6 +119,10 @@ impl Shape {
 mod tests {
     use super::super::shape::tests::{GPT, shape};
 
+    const LONG: &str =
+        r#"{"model":"gpt","layers":2,"width":64,"heads":4,"seq":160,"batch":1,"attention":"math"}"#;
+    const DEEP: &str = r#"{"model":"mlp","layers":8,"width":128,"seq":64,"batch":8}"#;
+
     /// As measured with PyTorch 2.11: what forward made and backward released.
     #[test]
     fn activations_are_what_was_measured() {
@@ -128,11 +144,37 @@ mod tests {
         }
     }
 
+    /// As measured with PyTorch 2.11: `torch.utils.checkpoint`, not reentrant.
+    #[test]
+    fn activations_of_segments_are_what_was_measured() {
+        for (config, attention, checkpoint, measured) in [
+            (GPT, "sdpa", "full", [2_101_764, 1_051_138, 2_036_228]),
+            (GPT, "sdpa", "every:3", [1_577_476, 788_994, 1_511_940]),
+            (GPT, "sdpa", "selective", [17_863_172, 8_931_842, 12_030_468]),
+            (GPT, "math", "full", [2_101_764, 1_051_138, 2_036_228]),
+            (GPT, "math", "selective", [17_863_172, 8_931_842, 12_030_468]),
+            (LONG, "math", "every:2", [289_284, 145_282, 301_572]),
+            (LONG, "math", "selective", [1_564_164, 782_722, 1_199_620]),
+            (DEEP, "sdpa", "full", [2_883_588, 1_441_794, 1_900_548]),
+            (DEEP, "sdpa", "every:3", [1_572_868, 786_434, 1_245_188]),
+        ] {
+            let config = config.replace("math", attention).replace("sdpa", attention);
+            for (dtype, measured) in ["f32", "bf16", "amp-bf16"].into_iter().zip(measured) {
+                let further = format!(r#""dtype":"{dtype}","checkpoint":"{checkpoint}""#);
+                let shape = shape(config.as_str(), &further).unwrap();
+                assert_eq!(shape.activation_bytes(), measured, "{shape:?}");
+            }
+        }
+    }
+
     #[test]
     fn only_autocast_copies_weights() {
         assert_eq!(shape(GPT, "").unwrap().autocast_copy_bytes(), 0);
         assert_eq!(shape(GPT, r#""dtype":"bf16""#).unwrap().autocast_copy_bytes(), 0);
         // 2·(12·128² · 4 + 256·128)
-        assert_eq!(shape(GPT, r#""dtype":"amp-bf16""#).unwrap().autocast_copy_bytes(), 1_638_400);
+        let amp = r#""dtype":"amp-bf16""#;
+        assert_eq!(shape(GPT, amp).unwrap().autocast_copy_bytes(), 1_638_400);
+        let full = shape(GPT, &format!(r#"{amp},"checkpoint":"full""#)).unwrap();
+        assert_eq!(full.autocast_copy_bytes(), 65_536);
     }
 }

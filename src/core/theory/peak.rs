@@ -59,6 +59,7 @@ mod tests {
         r#"{"model":"gpt","layers":1,"width":256,"heads":4,"seq":8,"batch":1,"attention":"sdpa"}"#;
     const LONG: &str =
         r#"{"model":"gpt","layers":2,"width":64,"heads":4,"seq":160,"batch":1,"attention":"math"}"#;
+    const DEEP: &str = r#"{"model":"mlp","layers":8,"width":128,"seq":64,"batch":8}"#;
     const MLP: &str = r#"{"model":"mlp","layers":3,"width":200,"seq":4,"batch":2}"#;
 
     /// As measured with PyTorch 2.11, on one thread, in a step that has optimizer states. The highest point
@@ -82,6 +83,30 @@ mod tests {
             (MLP, r#""dtype":"amp-bf16""#, 3_578_668),
         ] {
             assert_eq!(shape(config, further).unwrap().peak_bytes(), measured, "{config} {further}");
+        }
+    }
+
+    /// As measured with PyTorch 2.11: `torch.utils.checkpoint`, not reentrant.
+    #[test]
+    fn peaks_of_segments_are_what_was_measured() {
+        for (config, attention, checkpoint, measured) in [
+            (GPT, "sdpa", "full", [18_315_992, 9_166_548, 16_349_400]),
+            (GPT, "sdpa", "every:3", [25_151_192, 12_592_340, 20_301_016]),
+            (GPT, "sdpa", "selective", [28_931_800, 14_470_356, 23_099_096]),
+            (GPT, "math", "full", [18_836_184, 9_424_596, 16_607_448]),
+            (GPT, "math", "selective", [28_935_896, 14_474_452, 23_103_192]),
+            (LONG, "math", "every:2", [4_350_072, 2_189_812, 3_264_632]),
+            (LONG, "math", "selective", [3_940_472, 1_985_012, 3_076_216]),
+            (DEEP, "sdpa", "full", [6_315_092, 3_161_680, 5_334_612]),
+            (DEEP, "sdpa", "every:3", [5_006_420, 2_507_344, 4_679_252]),
+        ] {
+            let config = config.replace("math", attention).replace("sdpa", attention);
+            for (dtype, measured) in ["f32", "bf16", "amp-bf16"].into_iter().zip(measured) {
+                let further = format!(r#""dtype":"{dtype}","checkpoint":"{checkpoint}""#);
+                let shape = shape(config.as_str(), &further).unwrap();
+                assert_eq!(shape.peak_bytes(), measured, "{shape:?}");
+                assert!(shape.floor_bytes() <= measured, "{shape:?}");
+            }
         }
     }
 
