@@ -89,10 +89,14 @@ impl Walk {
         self.norm();
         for block in (0..layers).rev() {
             if let Some(first) = self.segment_ending_in(block, layers) {
+                // Autocast rounds the stream's gradient for the last linear layer before that asks for its input.
+                let rounded = if self.autocast { self.product * self.positions * self.width } else { 0 };
+                self.make(rounded);
                 for again in first..=block {
                     self.block_again(heads, attention, again == block);
                 }
                 self.end_of_autocast(9 * i128::from(block - first + 1) * self.width);
+                self.free(rounded); // the layer counts it itself
             }
             self.block(heads, attention);
         }

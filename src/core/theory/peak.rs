@@ -1,8 +1,8 @@
 //! The highest point of a step.
 
 use super::backward;
-use super::choices::Precision;
-use super::shape::{Shape, VOCABULARY, bounded};
+use super::choices::{Attention, Checkpoint, Precision};
+use super::shape::{Architecture, Shape, VOCABULARY, bounded};
 
 impl Shape {
     /// What a step's peak cannot get below: parameters, Adam's states and activations, with the gradients
@@ -29,7 +29,7 @@ impl Shape {
             + i128::from(self.input_bytes())
             + i128::from(self.precision.parameter().bytes());
         let optimizer = constant + gradients + i128::from(self.optimizer_temporary_bytes());
-        let within = self.end_of_forward().max(backward::highest(self));
+        let within = self.end_of_forward().max(self.attention_of_forward()).max(backward::highest(self));
         bounded(optimizer.max(forward_end + within))
     }
 
@@ -38,6 +38,39 @@ impl Shape {
     fn end_of_forward(&self) -> i128 {
         let rounded = if self.precision == Precision::AmpBf16 { self.logit_bytes() / 2 } else { 0 };
         self.logit_bytes() + rounded + self.autocast_cache_bytes()
+    }
+
+    /// What is alive as the last block's spelt-out attention takes its softmax (scaled and masked scores, and the
+    /// softmax itself), above what stays of forward: the highest point where rows of scores are much longer than
+    /// those of logits. Where blocks are computed again that is so in backward, with more around it.
+    fn attention_of_forward(&self) -> i128 {
+        let Architecture::Gpt { heads, attention: Attention::Math } = self.architecture else { return 0 };
+        if self.checkpoint.group().is_some() {
+            return 0;
+        }
+        let [stream, product] =
+            [self.precision.parameter(), self.precision.product()].map(|float| i128::from(float.bytes()));
+        let [layers, width, seq, batch] = [self.layers, self.width, self.seq, self.batch].map(i128::from);
+        let positions = batch * seq;
+        let each = product * positions * width;
+        let copied = if batch == 1 { 0 } else { each };
+        let scores = product * positions * i128::from(heads) * seq;
+        // The block of q, k and v, copies of q and k, and the three; of which the first or the others stay.
+        let beyond = match self.checkpoint {
+            Checkpoint::Selective => 2 * copied + 3 * scores,
+            _ => 2 * copied + 2 * scores,
+        };
+        // Joined heads, the second norm, the MLP, the last norm; both streams; statistics; log-softmax, loss and its
+        // total weight.
+        let later = 11 * each + 2 * stream * positions * (width + 2) + self.logit_bytes() + 2 * stream;
+        let autocast = if self.precision == Precision::AmpBf16 {
+            // The first norm's output and biases, less the copies of weights that are not made yet.
+            let later = width * (9 * width + i128::from(VOCABULARY));
+            stream * positions * width + 2 * ((9 * layers - 6) * width - later)
+        } else {
+            0
+        };
+        beyond - later + autocast
     }
 
     /// The logits in the loss's type.
@@ -79,6 +112,7 @@ mod tests {
             (LONG, "", 4_350_072),
             (LONG, r#""dtype":"bf16""#, 2_189_812),
             (LONG, r#""dtype":"amp-bf16""#, 3_485_816),
+            (GPT, r#""attention":"math","layers":3,"width":32,"heads":8,"seq":200,"batch":4"#, 30_313_376),
             (MLP, "", 3_578_668),
             (MLP, r#""dtype":"amp-bf16""#, 3_578_668),
         ] {
