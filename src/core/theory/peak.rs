@@ -55,7 +55,8 @@ impl Shape {
         let each = product * positions * width;
         let copied = if batch == 1 { 0 } else { each };
         let scores = product * positions * i128::from(heads) * seq;
-        // The block of q, k and v, copies of q and k, and the three; of which the first or the others stay.
+        // The block of q, k and v (3), copies of q and k (2), and the three: the block stays, or the copies do with
+        // the softmax, and one of v that is not made yet.
         let beyond = match self.checkpoint {
             Checkpoint::Selective => 2 * copied + 3 * scores,
             _ => 2 * copied + 2 * scores,
