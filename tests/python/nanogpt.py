@@ -12,14 +12,19 @@ from torch.utils.checkpoint import checkpoint
 
 VOCABULARY = 256
 LAYER_NORM_EPSILON = 1e-5
+# In place of a number of blocks to recompute together.
+SELECTIVE = "selective"
 
 
 class Attention(nn.Module):
-    """Causal self-attention, either by the fused kernel or spelt out so that every product is visible."""
+    """Causal self-attention, either by the fused kernel or spelt out so that every product is visible.
 
-    def __init__(self, width, heads, kind):
+    With `recomputed` its core, from q, k and v to what each head gives, is computed once more in backward.
+    """
+
+    def __init__(self, width, heads, kind, recomputed=False):
         super().__init__()
-        self.heads, self.kind = heads, kind
+        self.heads, self.kind, self.recomputed = heads, kind, recomputed
         self.c_attn = nn.Linear(width, 3 * width)
         self.c_proj = nn.Linear(width, width)
 
@@ -27,11 +32,16 @@ class Attention(nn.Module):
         batch, seq, width = x.shape
         by_head = (batch, seq, self.heads, width // self.heads)
         q, k, v = (part.view(by_head).transpose(1, 2) for part in self.c_attn(x).split(width, dim=2))
-        if self.kind == "sdpa":
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        core = attention_fused if self.kind == "sdpa" else attention_spelt_out
+        if self.recomputed:
+            mixed = checkpoint(core, q, k, v, future, use_reentrant=False, preserve_rng_state=False)
         else:
-            mixed = attention_spelt_out(q, k, v, future)
+            mixed = core(q, k, v, future)
         return self.c_proj(mixed.transpose(1, 2).reshape(batch, seq, width))
+
+
+def attention_fused(q, k, v, _future):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def attention_spelt_out(q, k, v, future):
@@ -51,10 +61,10 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, kind):
+    def __init__(self, width, heads, kind, core_recomputed=False):
         super().__init__()
         self.ln_1 = nn.LayerNorm(width, eps=LAYER_NORM_EPSILON)
-        self.attn = Attention(width, heads, kind)
+        self.attn = Attention(width, heads, kind, core_recomputed)
         self.ln_2 = nn.LayerNorm(width, eps=LAYER_NORM_EPSILON)
         self.mlp = Mlp(width)
 
@@ -64,15 +74,19 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """GPT-2's layout; `group` is the number of blocks recomputed together (0: keep all activations)."""
+    """GPT-2's layout; `group` is the number of blocks recomputed together (0: keep all activations).
+
+    With `SELECTIVE` for it, only each attention's core is recomputed.
+    """
 
     def __init__(self, layers, width, heads, seq, attention="sdpa", group=0):
         super().__init__()
-        self.group = group
+        selective = group == SELECTIVE
+        self.group = 0 if selective else group
         self.transformer = nn.ModuleDict({
             "wte": nn.Embedding(VOCABULARY, width),
             "wpe": nn.Embedding(seq, width),
-            "h": nn.ModuleList(Block(width, heads, attention) for _ in range(layers)),
+            "h": nn.ModuleList(Block(width, heads, attention, selective) for _ in range(layers)),
             "ln_f": nn.LayerNorm(width, eps=LAYER_NORM_EPSILON),
         })
         self.lm_head = nn.Linear(width, VOCABULARY, bias=False)

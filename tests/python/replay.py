@@ -33,7 +33,7 @@ from safetensors.torch import load_file, save_file
 
 from adamw import make_optimizer
 from memory import STEP_START, measure
-from nanogpt import VOCABULARY, ByteMlp, Gpt
+from nanogpt import SELECTIVE, VOCABULARY, ByteMlp, Gpt
 
 TIED_HEAD, TIED_TO = "lm_head.weight", "transformer.wte.weight"
 MEMORY_STEPS = 3
@@ -67,8 +67,10 @@ def add_model_arguments(parser):
                              "(default: the parameters', or f32 with --master-weights)")
     parser.add_argument("--master-weights", action="store_true",
                         help="keep and train an f32 copy of the parameters, which --dtype bf16 must make bf16")
-    parser.add_argument("--checkpoint", type=group_size, default=0, metavar="none|full|every:K", dest="group",
-                        help="recompute every block, or groups of K blocks, in backward (default: none)")
+    parser.add_argument("--checkpoint", type=group_size, default=0, dest="group",
+                        metavar="none|full|every:K|selective",
+                        help="recompute every block, groups of K blocks, or only attention's core (gpt only), "
+                             "in backward (default: none)")
     parser.add_argument("--threads", type=positive, metavar="N", help="default: as many as PyTorch takes by itself")
 
 
@@ -88,12 +90,14 @@ def two_floats(text):
 
 
 def group_size(text):
-    """How many blocks are recomputed together: 0 for `none`, 1 for `full`, K for `every:K`."""
+    """How many blocks are recomputed together: 0 for `none`, 1 for `full`, K for `every:K`; or `selective`."""
+    if text == SELECTIVE:
+        return SELECTIVE
     if text in ("none", "full"):
         return ("none", "full").index(text)
     kind, _, count = text.partition(":")
     if kind != "every" or not count.isdecimal() or int(count) < 1:
-        raise argparse.ArgumentTypeError(f"expected none, full or every:K with K of 1 or more, not {text}")
+        raise argparse.ArgumentTypeError(f"expected none, full, every:K with K of 1 or more, or selective, not {text}")
     return int(count)
 
 
@@ -145,7 +149,7 @@ def size_of(weights, name, dimension, path):
 def build_model(arguments, weights):
     """The model with the file's width and longest sequence, holding the file's weights, in the type asked for."""
     path = arguments.init
-    if arguments.group > arguments.layers:
+    if arguments.group != SELECTIVE and arguments.group > arguments.layers:
         raise InputError(f"--checkpoint every:{arguments.group}: there are only {arguments.layers} layers")
     if arguments.master_weights and arguments.dtype != "bf16":
         raise InputError(f"--master-weights: with --dtype {arguments.dtype} the parameters are f32 already")
@@ -278,7 +282,10 @@ def parse_arguments():
                         help="write the gradients of the first step, as its optimizer saw them")
     parser.add_argument("--memory", action="store_true",
                         help=f"measure memory in an extra pass of up to {MEMORY_STEPS} steps on one thread")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.model == "mlp" and arguments.group == SELECTIVE:
+        parser.error("--checkpoint selective: an mlp has no attention")
+    return arguments
 
 
 def main():

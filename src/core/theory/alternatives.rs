@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::choices::Precision;
-use super::shape::Shape;
+use super::choices::{Attention, Checkpoint, Precision};
+use super::shape::{Architecture, Shape};
 
 /// One change of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ pub struct Alternative {
 
 impl Shape {
     /// What could be changed so that a step's peak stays within `limit_bytes`: the largest batch that fits; the
-    /// fewest micro-batches for the same tokens a step; half precision. Those that do not suffice are told too,
+    /// fewest micro-batches for the same tokens a step; recomputation, where there is none; half precision. Those that do not suffice are told too,
     /// with the peak that they come to; a batch or a number of micro-batches only where there is one.
     pub fn alternatives(&self, limit_bytes: i64) -> Vec<Alternative> {
         let smaller = self.largest_batch(limit_bytes).map(|batch| Shape { batch, ..*self });
@@ -28,6 +28,17 @@ impl Shape {
             let flags = format!("--batch {} --accumulate {}", shape.batch, shape.training.accumulate);
             (flags, shape, "the same tokens a step, in more and smaller kernels")
         });
+        let core = matches!(self.architecture, Architecture::Gpt { attention: Attention::Math, .. });
+        let again = [
+            (true, Checkpoint::Full, "forward computed once more: about a third more time"),
+            (core, Checkpoint::Selective, "attention's core computed once more"),
+        ];
+        let again = again
+            .into_iter()
+            .filter(|(possible, ..)| *possible && self.checkpoint == Checkpoint::None)
+            .map(|(_, checkpoint, price)| {
+                (format!("--checkpoint {checkpoint}"), Shape { checkpoint, ..*self }, price)
+            });
         let half = [
             (Precision::AmpBf16, "products in 8 bits of mantissa"),
             (Precision::Bf16, "everything in 8 bits of mantissa, parameters and states too"),
@@ -36,7 +47,7 @@ impl Shape {
             .into_iter()
             .filter(|(precision, _)| *precision != self.precision && self.precision != Precision::Bf16)
             .map(|(precision, price)| (format!("--dtype {precision}"), Shape { precision, ..*self }, price));
-        let all = smaller.into_iter().chain(micro).chain(half);
+        let all = smaller.into_iter().chain(micro).chain(again).chain(half);
         let told = |(flags, shape, price): (String, Shape, &'static str)| {
             let theory_peak_bytes = shape.peak_bytes();
             Alternative { flags, theory_peak_bytes, fits: theory_peak_bytes <= limit_bytes, price }
@@ -82,6 +93,7 @@ mod tests {
         let expected = [
             ("--batch 24", true),
             ("--batch 16 --accumulate 4", true),
+            ("--checkpoint full", true),
             ("--dtype amp-bf16", false),
             ("--dtype bf16", false),
         ];
@@ -93,6 +105,18 @@ mod tests {
     #[test]
     fn where_nothing_helps_there_is_no_batch() {
         let alternatives = shape(GPT, "").unwrap().alternatives(1 << 20);
-        assert!(alternatives.iter().all(|other| !other.fits && other.flags.starts_with("--dtype")));
+        assert!(alternatives.iter().all(|other| !other.fits && !other.flags.starts_with("--batch")));
+    }
+
+    #[test]
+    fn what_is_computed_again_already_is_no_alternative() {
+        let checkpoints = |further: &str| -> Vec<String> {
+            let math = GPT.replace("sdpa", "math");
+            let alternatives = shape(&math, further).unwrap().alternatives(1 << 20).into_iter();
+            alternatives.map(|other| other.flags).filter(|flags| flags.starts_with("--checkpoint")).collect()
+        };
+        assert_eq!(checkpoints(""), ["--checkpoint full", "--checkpoint selective"]);
+        assert_eq!(checkpoints(r#""model":"mlp""#), ["--checkpoint full"]);
+        assert!(checkpoints(r#""checkpoint":"selective""#).is_empty());
     }
 }

@@ -114,7 +114,7 @@ impl Checkpoint {
         match self {
             Checkpoint::None | Checkpoint::Selective => None,
             Checkpoint::Full => Some(1),
-            Checkpoint::Every(blocks) => Some(blocks),
+            Checkpoint::Every(blocks) => Some(blocks.max(1)),
         }
     }
 }
@@ -140,6 +140,7 @@ impl FromStr for Checkpoint {
             "selective" => Ok(Checkpoint::Selective),
             _ => {
                 let blocks = word.strip_prefix("every:").and_then(|blocks| blocks.parse().ok());
+                let blocks = blocks.filter(|&blocks| blocks > 0);
                 let allowed = "allowed: none, full, every:K (groups of K blocks), selective";
                 blocks.map(Checkpoint::Every).ok_or_else(|| allowed.to_owned())
             }

@@ -9,6 +9,7 @@ mod alternatives;
 mod backward;
 mod choices;
 mod peak;
+mod recompute;
 mod shape;
 mod state;
 

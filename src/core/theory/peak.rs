@@ -1,8 +1,8 @@
 //! The highest point of a step.
 
 use super::backward;
-use super::choices::Precision;
-use super::shape::{Shape, VOCABULARY, bounded};
+use super::choices::{Attention, Checkpoint, Precision};
+use super::shape::{Architecture, Shape, VOCABULARY, bounded};
 
 impl Shape {
     /// What a step's peak cannot get below: parameters, Adam's states and activations, with the gradients
@@ -29,7 +29,7 @@ impl Shape {
             + i128::from(self.input_bytes())
             + i128::from(self.precision.parameter().bytes());
         let optimizer = constant + gradients + i128::from(self.optimizer_temporary_bytes());
-        let within = self.end_of_forward().max(backward::highest(self));
+        let within = self.end_of_forward().max(self.attention_of_forward()).max(backward::highest(self));
         bounded(optimizer.max(forward_end + within))
     }
 
@@ -37,7 +37,41 @@ impl Shape {
     /// they were before they were cast, too, with what its cache still holds.
     fn end_of_forward(&self) -> i128 {
         let rounded = if self.precision == Precision::AmpBf16 { self.logit_bytes() / 2 } else { 0 };
-        self.logit_bytes() + rounded + self.autocast_bias_bytes()
+        self.logit_bytes() + rounded + self.autocast_cache_bytes()
+    }
+
+    /// What is alive as the last block's spelt-out attention takes its softmax (scaled and masked scores, and the
+    /// softmax itself), above what stays of forward: the highest point where rows of scores are much longer than
+    /// those of logits. Where blocks are computed again that is so in backward, with more around it.
+    fn attention_of_forward(&self) -> i128 {
+        let Architecture::Gpt { heads, attention: Attention::Math } = self.architecture else { return 0 };
+        if self.checkpoint.group().is_some() {
+            return 0;
+        }
+        let [stream, product] =
+            [self.precision.parameter(), self.precision.product()].map(|float| i128::from(float.bytes()));
+        let [layers, width, seq, batch] = [self.layers, self.width, self.seq, self.batch].map(i128::from);
+        let positions = batch * seq;
+        let each = product * positions * width;
+        let copied = if batch == 1 { 0 } else { each };
+        let scores = product * positions * i128::from(heads) * seq;
+        // The block of q, k and v (3), copies of q and k (2), and the three: the block stays, or the copies do with
+        // the softmax, and one of v that is not made yet.
+        let beyond = match self.checkpoint {
+            Checkpoint::Selective => 2 * copied + 3 * scores,
+            _ => 2 * copied + 2 * scores,
+        };
+        // Joined heads, the second norm, the MLP, the last norm; both streams; statistics; log-softmax, loss and its
+        // total weight.
+        let later = 11 * each + 2 * stream * positions * (width + 2) + self.logit_bytes() + 2 * stream;
+        let autocast = if self.precision == Precision::AmpBf16 {
+            // The first norm's output and biases, less the copies of weights that are not made yet.
+            let later = width * (9 * width + i128::from(VOCABULARY));
+            stream * positions * width + 2 * ((9 * layers - 6) * width - later)
+        } else {
+            0
+        };
+        beyond - later + autocast
     }
 
     /// The logits in the loss's type.
@@ -59,6 +93,7 @@ mod tests {
         r#"{"model":"gpt","layers":1,"width":256,"heads":4,"seq":8,"batch":1,"attention":"sdpa"}"#;
     const LONG: &str =
         r#"{"model":"gpt","layers":2,"width":64,"heads":4,"seq":160,"batch":1,"attention":"math"}"#;
+    const DEEP: &str = r#"{"model":"mlp","layers":8,"width":128,"seq":64,"batch":8}"#;
     const MLP: &str = r#"{"model":"mlp","layers":3,"width":200,"seq":4,"batch":2}"#;
 
     /// As measured with PyTorch 2.11, on one thread, in a step that has optimizer states. The highest point
@@ -78,10 +113,35 @@ mod tests {
             (LONG, "", 4_350_072),
             (LONG, r#""dtype":"bf16""#, 2_189_812),
             (LONG, r#""dtype":"amp-bf16""#, 3_485_816),
+            (GPT, r#""attention":"math","layers":3,"width":32,"heads":8,"seq":200,"batch":4"#, 30_313_376),
             (MLP, "", 3_578_668),
             (MLP, r#""dtype":"amp-bf16""#, 3_578_668),
         ] {
             assert_eq!(shape(config, further).unwrap().peak_bytes(), measured, "{config} {further}");
+        }
+    }
+
+    /// As measured with PyTorch 2.11: `torch.utils.checkpoint`, not reentrant.
+    #[test]
+    fn peaks_of_segments_are_what_was_measured() {
+        for (config, attention, checkpoint, measured) in [
+            (GPT, "sdpa", "full", [18_315_992, 9_166_548, 16_349_400]),
+            (GPT, "sdpa", "every:3", [25_151_192, 12_592_340, 20_301_016]),
+            (GPT, "sdpa", "selective", [28_931_800, 14_470_356, 23_099_096]),
+            (GPT, "math", "full", [18_836_184, 9_424_596, 16_607_448]),
+            (GPT, "math", "selective", [28_935_896, 14_474_452, 23_103_192]),
+            (LONG, "math", "every:2", [4_350_072, 2_189_812, 3_264_632]),
+            (LONG, "math", "selective", [3_940_472, 1_985_012, 3_076_216]),
+            (DEEP, "sdpa", "full", [6_315_092, 3_161_680, 5_334_612]),
+            (DEEP, "sdpa", "every:3", [5_006_420, 2_507_344, 4_679_252]),
+        ] {
+            let config = config.replace("math", attention).replace("sdpa", attention);
+            for (dtype, measured) in ["f32", "bf16", "amp-bf16"].into_iter().zip(measured) {
+                let further = format!(r#""dtype":"{dtype}","checkpoint":"{checkpoint}""#);
+                let shape = shape(config.as_str(), &further).unwrap();
+                assert_eq!(shape.peak_bytes(), measured, "{shape:?}");
+                assert!(shape.floor_bytes() <= measured, "{shape:?}");
+            }
         }
     }
 
