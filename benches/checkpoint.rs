@@ -2,8 +2,8 @@
 //! interleaved in one process.
 //!
 //! `cargo bench --bench checkpoint [-- ROUNDS STEPS]`. `step` is the ratio of medians to the step without
-//! checkpointing; `recompute` the share of forward, backward and recomputation together that recomputation takes
-//! (optimizer, data and the rest left out), and beside it what the floating-point operations alone say.
+//! checkpointing; `recompute` what recomputation adds to forward and backward (optimizer, data and the rest left out),
+//! and beside it what the matrix products alone say.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -100,7 +100,7 @@ impl Sink for Keeper {
             of(|kind, phase, name| kind == SpanKind::Scope && phase == Phase::Backward && name == RECOMPUTE);
         let mut seen = self.0.borrow_mut();
         seen.step_ms.push(records.step.wall_ns as f64 / 1e6);
-        seen.share.push(again / model);
+        seen.share.push(again / (model - again));
     }
 
     fn push_between(&mut self, _records: BetweenRecords) {}

@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 use common::{MemorySink, gpt, turn};
 use stepledger::probe::Options;
 use stepledger::record::{Category, Detail, LedgerMoment, Moment};
-use stepledger::train::{AdamWConfig, Attention, Config, Float, ModelKind, Precision, train};
+use stepledger::train::{
+    AdamWConfig, Attention, CheckpointPolicy, Config, Float, ModelKind, Precision, train,
+};
 
 /// Trains, and returns the moments and the peak of the last step.
 fn moments(config: &Config) -> (Vec<LedgerMoment>, i64) {
@@ -56,6 +58,40 @@ fn gpts_equal_the_closed_form(precision: Precision) {
             // The loss alone outlives forward.
             assert_eq!(end.bytes[Category::Workspace], precision.parameter().bytes(), "{config:?}");
             assert_eq!(peak_bytes, shape.peak_bytes(), "{config:?}");
+        }
+    }
+}
+
+/// Each checkpointing policy over eight GPTs, in each precision: what stays for backward, and the peak with the
+/// recomputed activations of one segment.
+#[test]
+fn checkpointed_gpts_equal_the_closed_form() {
+    let _turn = turn();
+    let sizes = [(3, 32, 4, 16, 3), (4, 64, 2, 32, 2), (2, 48, 3, 7, 5), (5, 24, 8, 33, 1)];
+    let policies = [CheckpointPolicy::Full, CheckpointPolicy::Every(2), CheckpointPolicy::Selective];
+    for precision in [Precision::F32, Precision::Bf16, Precision::AmpBf16] {
+        for attention in [Attention::Sdpa, Attention::Math] {
+            for ((layers, width, heads, seq, batch), checkpoint) in
+                sizes.into_iter().flat_map(|size| policies.map(|policy| (size, policy)))
+            {
+                let threads = 1;
+                let config = Config {
+                    precision,
+                    attention,
+                    layers,
+                    width,
+                    heads,
+                    seq,
+                    batch,
+                    checkpoint,
+                    threads,
+                    ..short()
+                };
+                let (moments, peak_bytes) = moments(&config);
+                let end = at(&moments, Moment::ForwardEnd);
+                assert_eq!(end.bytes[Category::Activation], config.shape().activation_bytes(), "{config:?}");
+                assert_eq!(peak_bytes, config.shape().peak_bytes(), "{config:?}");
+            }
         }
     }
 }

@@ -66,8 +66,9 @@ fn what_is_said_to_fit_fits_and_the_next_larger_does_not() {
     assert_eq!(alternatives[0]["flags"], "--batch 24");
     for other in alternatives.iter().filter(|other| other["fits"] == true) {
         let flags = other["flags"].as_str().unwrap();
-        let output =
-            runs.command(&format!("{flags} --steps 1 --warmup 1 --capacity-mb 64 --enforce")).output();
+        let output = runs
+            .command(&format!("--batch 64 {flags} --steps 1 --warmup 1 --capacity-mb 64 --enforce"))
+            .output();
         assert!(output.unwrap().status.success(), "{flags}");
         let measured = runs.show("")["step"]["peak_bytes"].as_i64().unwrap();
         assert_eq!(other["theory_peak_bytes"], measured, "{flags}");

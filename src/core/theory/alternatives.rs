@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::choices::{Attention, Checkpoint, Precision};
+use super::choices::{AdamWKind, Attention, Checkpoint, Precision};
 use super::shape::{Architecture, Shape};
 
 /// One change of a configuration.
@@ -17,46 +17,63 @@ pub struct Alternative {
     pub price: &'static str,
 }
 
+type Change = (String, Shape, &'static str);
+
 impl Shape {
     /// What could be changed so that a step's peak stays within `limit_bytes`: the largest batch that fits; the
-    /// fewest micro-batches for the same tokens a step; recomputation, where there is none; half precision. Those that do not suffice are told too,
-    /// with the peak that they come to; a batch or a number of micro-batches only where there is one.
+    /// fewest micro-batches for the same tokens a step; recomputation, where there is none; half precision; AdamW
+    /// without temporaries. Those that do not suffice are told too, with the peak that they come to; a batch or a
+    /// number of micro-batches only where there is one.
     pub fn alternatives(&self, limit_bytes: i64) -> Vec<Alternative> {
-        let smaller = self.largest_batch(limit_bytes).map(|batch| Shape { batch, ..*self });
-        let smaller = smaller.map(|shape| (format!("--batch {}", shape.batch), shape, "fewer tokens a step"));
+        let smaller = self
+            .largest_batch(limit_bytes)
+            .map(|shape| (format!("--batch {}", shape.batch), shape, "fewer tokens a step"));
         let micro = self.fewest_micro_batches(limit_bytes).map(|shape| {
             let flags = format!("--batch {} --accumulate {}", shape.batch, shape.training.accumulate);
             (flags, shape, "the same tokens a step, in more and smaller kernels")
         });
-        let core = matches!(self.architecture, Architecture::Gpt { attention: Attention::Math, .. });
-        let again = [
-            (true, Checkpoint::Full, "forward computed once more: about a third more time"),
-            (core, Checkpoint::Selective, "attention's core computed once more"),
-        ];
-        let again = again
-            .into_iter()
-            .filter(|(possible, ..)| *possible && self.checkpoint == Checkpoint::None)
-            .map(|(_, checkpoint, price)| {
-                (format!("--checkpoint {checkpoint}"), Shape { checkpoint, ..*self }, price)
-            });
-        let half = [
-            (Precision::AmpBf16, "products in 8 bits of mantissa"),
-            (Precision::Bf16, "everything in 8 bits of mantissa, parameters and states too"),
-        ];
-        let half = half
-            .into_iter()
-            .filter(|(precision, _)| *precision != self.precision && self.precision != Precision::Bf16)
-            .map(|(precision, price)| (format!("--dtype {precision}"), Shape { precision, ..*self }, price));
-        let all = smaller.into_iter().chain(micro).chain(again).chain(half);
-        let told = |(flags, shape, price): (String, Shape, &'static str)| {
+        let sizes = smaller.into_iter().chain(micro);
+        let all = sizes.chain(self.recomputations()).chain(self.half_precisions()).chain(self.fused());
+        let told = |(flags, shape, price): Change| {
             let theory_peak_bytes = shape.peak_bytes();
             Alternative { flags, theory_peak_bytes, fits: theory_peak_bytes <= limit_bytes, price }
         };
         all.map(told).collect()
     }
 
+    fn recomputations(&self) -> impl Iterator<Item = Change> + '_ {
+        let core = matches!(self.architecture, Architecture::Gpt { attention: Attention::Math, .. });
+        let ways = [
+            (true, Checkpoint::Full, "most of forward once more: up to a third more time"),
+            (core, Checkpoint::Selective, "attention's core once more"),
+        ];
+        let possible = ways.into_iter().filter(|way| way.0 && self.checkpoint == Checkpoint::None);
+        possible.map(|(_, checkpoint, price)| {
+            (format!("--checkpoint {checkpoint}"), Shape { checkpoint, ..*self }, price)
+        })
+    }
+
+    fn half_precisions(&self) -> impl Iterator<Item = Change> + '_ {
+        let ways = [
+            (Precision::AmpBf16, "products in 8 bits of mantissa"),
+            (Precision::Bf16, "everything in 8 bits of mantissa, parameters and states too"),
+        ];
+        let possible = ways
+            .into_iter()
+            .filter(|(precision, _)| *precision != self.precision && self.precision != Precision::Bf16);
+        possible
+            .map(|(precision, price)| (format!("--dtype {precision}"), Shape { precision, ..*self }, price))
+    }
+
+    fn fused(&self) -> Option<Change> {
+        let mut shape = *self;
+        shape.training.adamw = AdamWKind::Fused;
+        let price = "the same formula, other last digits";
+        (shape != *self).then(|| ("--adamw fused".to_owned(), shape, price))
+    }
+
     /// The largest batch below this one whose peak stays within the limit.
-    fn largest_batch(&self, limit_bytes: i64) -> Option<i64> {
+    fn largest_batch(&self, limit_bytes: i64) -> Option<Shape> {
         let fits = |batch: i64| Shape { batch, ..*self }.peak_bytes() <= limit_bytes;
         // A larger batch never has a lower peak.
         let (mut fitting, mut failing) = (0, self.batch);
@@ -64,7 +81,7 @@ impl Shape {
             let middle = fitting + (failing - fitting) / 2;
             if fits(middle) { fitting = middle } else { failing = middle }
         }
-        (fitting > 0).then_some(fitting)
+        (fitting > 0).then_some(Shape { batch: fitting, ..*self })
     }
 
     /// The same sequences a step, in micro-batches as large as fit.
