@@ -140,7 +140,6 @@ impl FromStr for Checkpoint {
             "selective" => Ok(Checkpoint::Selective),
             _ => {
                 let blocks = word.strip_prefix("every:").and_then(|blocks| blocks.parse().ok());
-                let blocks = blocks.filter(|&blocks| blocks > 0);
                 let allowed = "allowed: none, full, every:K (groups of K blocks), selective";
                 blocks.map(Checkpoint::Every).ok_or_else(|| allowed.to_owned())
             }

@@ -46,7 +46,8 @@ impl Shape {
             ModelKind::Mlp => Architecture::Mlp,
         };
         let checkpoint = word("checkpoint").map_or(Some(Checkpoint::None), |word| word.parse().ok())?;
-        if architecture == Architecture::Mlp && checkpoint == Checkpoint::Selective {
+        let impossible = matches!(checkpoint, Checkpoint::Every(..=0));
+        if impossible || (architecture == Architecture::Mlp && checkpoint == Checkpoint::Selective) {
             return None;
         }
         let precision = word("dtype").map_or(Some(Precision::F32), |word| word.parse().ok())?;
