@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const SIZE: &str = "--layers 2 --heads 4";
 
-/// Runs both with `flags`, five steps on one thread (PyTorch's reporter sees no others), and compares.
+/// Runs both with `flags`, ten steps on one thread (PyTorch's reporter sees no others), and compares.
 ///
 /// Both call the same kernels in the same order; measured, losses are equal to the last bit. 1e-6 leaves room for
 /// another CPU's kernels. Bytes are equal: parameters, gradients, states, activations, inputs, and temporaries at
@@ -20,7 +20,7 @@ fn agrees(flags: &str, slack: i64) {
     let (init, batches) = (runs.file("init.safetensors"), runs.file("batches.safetensors"));
     let files = format!("--save-init {} --save-batches {}", init.display(), batches.display());
     runs.run(&format!(
-        "{SIZE} --width 64 --seq 32 --batch 4 --threads 1 --steps 4 --warmup 1 {files} {flags}"
+        "{SIZE} --width 64 --seq 32 --batch 4 --threads 1 --steps 9 --warmup 1 {files} {flags}"
     ));
     let ours = runs.show("");
     let (init, batches) = (init.to_string_lossy(), batches.to_string_lossy());
@@ -112,6 +112,11 @@ fn every_block_recomputed() {
 #[test]
 fn groups_of_blocks_recomputed() {
     agrees("--checkpoint every:2 --attention math --accumulate 2", SCALARS);
+}
+
+#[test]
+fn attentions_core_recomputed() {
+    agrees("--checkpoint selective --attention math", SCALARS);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::{MemorySink, gpt, turn};
 use stepledger::probe::Options;
-use stepledger::record::{Category, Detail, Phase, SpanKind, StepRecords, Trace};
+use stepledger::record::{Category, Detail, Moment, Phase, SpanKind, StepRecords, Trace};
 use stepledger::train::{
     Attention, CheckpointPolicy, Config, Loader, ModelKind, Precision, autocast, build, read_text, train,
 };
@@ -142,5 +142,28 @@ fn recomputation_is_timed_inside_backward_and_its_activations_say_so() {
         let stream = 4 * config.tokens_per_step() * config.width;
         let blocks = kept("h.") - config.layers * stream;
         assert_eq!(recomputed.iter().map(|row| row.bytes).sum::<i64>(), blocks);
+    }
+}
+
+/// With every block a segment: forward leaves the blocks' inputs and the head's own; at the peak there is one block's
+/// worth of activations more, at most, and the rest is workspace, gradients and what is always there.
+#[test]
+fn full_keeps_the_blocks_inputs_and_works_on_one_block_at_a_time() {
+    let _turn = turn();
+    for layers in [2, 5, 9] {
+        let config = Config { layers, checkpoint: CheckpointPolicy::Full, steps: 2, ..small() };
+        let Config { width, heads, seq, .. } = config;
+        let positions = config.tokens_per_step();
+        let step = steps(&config, Trace::Allocations).pop().unwrap();
+        let at = |moment| *step.moments.iter().find(|row| row.moment == moment).unwrap();
+        let stream = 4 * positions * width;
+        // Norm's input and output with its statistics, log-softmax, positions, total weight.
+        let head = 2 * stream + 8 * positions + 4 * positions * 256 + 8 * seq + 4;
+        let forward_end = layers * stream + head;
+        assert_eq!(at(Moment::ForwardEnd).bytes[Category::Activation], forward_end);
+        // Both norms' outputs and statistics, the sum between the halves, attention, and the MLP twice as wide as 4.
+        let block = positions * (4 * 15 * width + 16 + 4 * heads);
+        let peak = at(Moment::Peak).bytes[Category::Activation];
+        assert!(peak <= forward_end + block, "{layers} layers: {peak} of {forward_end} + {block}");
     }
 }
