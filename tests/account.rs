@@ -68,12 +68,21 @@ fn gpts_equal_the_closed_form(precision: Precision) {
 fn checkpointed_gpts_equal_the_closed_form() {
     let _turn = turn();
     let sizes = [(3, 32, 4, 16, 3), (4, 64, 2, 32, 2), (2, 48, 3, 7, 5), (5, 24, 8, 33, 1)];
-    let policies = [CheckpointPolicy::Full, CheckpointPolicy::Every(2), CheckpointPolicy::Selective];
+    let policies = [
+        CheckpointPolicy::Full,
+        CheckpointPolicy::Every(2),
+        CheckpointPolicy::Every(3),
+        CheckpointPolicy::Selective,
+    ];
     for precision in [Precision::F32, Precision::Bf16, Precision::AmpBf16] {
         for attention in [Attention::Sdpa, Attention::Math] {
             for ((layers, width, heads, seq, batch), checkpoint) in
                 sizes.into_iter().flat_map(|size| policies.map(|policy| (size, policy)))
             {
+                // A group may not have more blocks than there are.
+                if checkpoint.group().is_some_and(|blocks| blocks > layers) {
+                    continue;
+                }
                 let threads = 1;
                 let config = Config {
                     precision,
@@ -135,9 +144,17 @@ fn autocasts_copies_equal_their_closed_form() {
 fn mlps_equal_their_closed_form_too() {
     let _turn = turn();
     for precision in [Precision::F32, Precision::Bf16, Precision::AmpBf16] {
-        for (layers, width, seq, batch) in [(1, 16, 8, 1), (3, 64, 32, 4), (6, 40, 17, 3)] {
+        for (layers, width, seq, batch, checkpoint) in [
+            (1, 16, 8, 1, CheckpointPolicy::None),
+            (3, 64, 32, 4, CheckpointPolicy::None),
+            (6, 40, 17, 3, CheckpointPolicy::None),
+            (6, 40, 17, 3, CheckpointPolicy::Full),
+            (5, 48, 16, 2, CheckpointPolicy::Every(2)),
+            (4, 64, 32, 4, CheckpointPolicy::Every(3)),
+        ] {
             let model = ModelKind::Mlp;
-            let config = Config { model, precision, layers, width, seq, batch, threads: 1, ..short() };
+            let config =
+                Config { model, checkpoint, precision, layers, width, seq, batch, threads: 1, ..short() };
             let (moments, peak_bytes) = moments(&config);
             let end = at(&moments, Moment::ForwardEnd);
             assert_eq!(end.bytes[Category::Activation], config.shape().activation_bytes(), "{config:?}");

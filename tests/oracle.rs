@@ -111,12 +111,13 @@ fn every_block_recomputed() {
 
 #[test]
 fn groups_of_blocks_recomputed() {
-    agrees("--checkpoint every:2 --attention math --accumulate 2", SCALARS);
+    agrees("--layers 3 --checkpoint every:2 --attention math --accumulate 2", SCALARS);
 }
 
 #[test]
 fn attentions_core_recomputed() {
     agrees("--checkpoint selective --attention math", SCALARS);
+    agrees("--checkpoint selective", SCALARS);
 }
 
 #[test]

@@ -394,6 +394,16 @@ fn findings_hold_theory_beside_measurement_and_say_what_to_try() {
         assert_eq!(line["difference_bytes"], expected, "{line}");
     }
     assert!(findings["summary"]["device_busy_pct"].as_f64().unwrap() > 50.0);
+    runs.run(&format!("{SMALL} --checkpoint full --dtype bf16"));
+    for line in runs.show("")["findings"]["ledger"].as_array().unwrap() {
+        assert!(line["difference_bytes"] == 0 || line["line"] == "workspace", "{line}");
+    }
+    runs.run(&format!("{SMALL} --dropout 0.1 --dtype bf16"));
+    for line in runs.show("")["findings"]["ledger"].as_array().unwrap() {
+        let unknown = line["line"] == "workspace" || line["line"] == "activation";
+        assert_eq!(line["difference_bytes"], if unknown { Value::Null } else { 0.into() }, "{line}");
+    }
+    runs.run("--steps 2 --warmup 2");
     let tight = &runs.show("--capacity-mb 20")["findings"]["next_validation"];
     assert_eq!(tight["next_validation"], "compare_batch_checkpoint_offload");
     let roomy = &runs.show("--capacity-mb 30 --lang zh")["findings"]["next_validation"];

@@ -39,6 +39,8 @@ struct Block {
 
 #[derive(Debug)]
 struct SelfAttention {
+    /// The block's.
+    name: String,
     c_attn: Linear,
     c_proj: Linear,
     heads: i64,
@@ -95,7 +97,7 @@ impl Gpt {
         let Some(group) = self.group else { return run(&self.blocks, hidden) };
         for segment in self.blocks.chunks(group) {
             let blocks: Vec<Block> = segment.iter().map(Block::shallow_clone).collect();
-            let name = segment_name(&blocks);
+            let name = segment_name(blocks.iter().map(|block| &*block.name));
             // What follows the last tensor that a block saves is a product and a sum that backward does not need.
             hidden = Checkpoint::new(&name).stop_early().run_one(hidden, move |x| run(&blocks, x))?;
         }
@@ -139,6 +141,7 @@ impl Block {
             name: format!("h.{number}"),
             ln_1: LayerNorm::new(&(path / "ln_1"), width)?,
             attn: SelfAttention {
+                name: format!("h.{number}"),
                 c_attn: Linear::new(&(&attn / "c_attn"), width, 3 * width, STDEV)?,
                 c_proj: Linear::new(&(&attn / "c_proj"), width, width, residual)?,
                 heads: config.heads,
@@ -203,13 +206,15 @@ impl SelfAttention {
         }
         let core = self.core.shallow_clone();
         let segment = move |qkv: Vec<Tensor>| Ok(vec![core.forward(&qkv[0], &qkv[1], &qkv[2])?]);
-        let mixed = Checkpoint::new("attn.core").stop_early().run(vec![q, k, v], segment)?;
+        let mixed =
+            Checkpoint::new(&format!("{}.attn.core", self.name)).stop_early().run(vec![q, k, v], segment)?;
         mixed.into_iter().next().ok_or_else(|| TchError::Torch("attention gave nothing".to_owned()))
     }
 
     fn shallow_clone(&self) -> Self {
-        let SelfAttention { c_attn, c_proj, heads, core, recomputed } = self;
+        let SelfAttention { name, c_attn, c_proj, heads, core, recomputed } = self;
         SelfAttention {
+            name: name.clone(),
             c_attn: c_attn.shallow_clone(),
             c_proj: c_proj.shallow_clone(),
             heads: *heads,
@@ -259,12 +264,9 @@ fn run(blocks: &[Block], hidden: Tensor) -> Result<Tensor, TchError> {
 }
 
 /// `h.0`, or `h.0 to h.3`.
-fn segment_name(blocks: &[Block]) -> String {
-    match blocks {
-        [first, .., last] => format!("{} to {}", first.name, last.name),
-        [only] => only.name.clone(),
-        [] => String::new(),
-    }
+pub fn segment_name<'a>(mut parts: impl DoubleEndedIterator<Item = &'a str>) -> String {
+    let first = parts.next().unwrap_or_default();
+    parts.next_back().map_or_else(|| first.to_owned(), |last| format!("{first} to {last}"))
 }
 
 /// Mean over all positions of the cross-entropy between logits [B, T, V] and targets [B, T].

@@ -5,7 +5,7 @@ use tch::{TchError, Tensor};
 
 use super::checkpoint::Checkpoint;
 use super::config::Config;
-use super::gpt::{dropped_out, gelu, mean_cross_entropy};
+use super::gpt::{dropped_out, gelu, mean_cross_entropy, segment_name};
 use super::layers::{Linear, normal};
 use super::model::Model;
 use crate::probe::scope;
@@ -52,7 +52,7 @@ impl MlpModel {
         let Some(group) = self.group else { return run(&self.layers, hidden) };
         for segment in self.layers.chunks(group) {
             let layers: Vec<Layer> = segment.iter().map(Layer::shallow_clone).collect();
-            let name = layers[0].name.clone();
+            let name = segment_name(layers.iter().map(|layer| &*layer.name));
             hidden = Checkpoint::new(&name).stop_early().run_one(hidden, move |x| run(&layers, x))?;
         }
         Ok(hidden)

@@ -98,6 +98,11 @@ fn the_account_itself_has_backwards_scopes_and_none_of_validation() {
         account["scopes"].as_array().unwrap().iter().map(|scope| scope["phase"].as_str().unwrap()).collect();
     assert!(phases.contains(&"backward") && !phases.contains(&"validation"), "{phases:?}");
     let text = shown.text("");
-    assert!(text.contains("(in backward without, elsewhere with the scopes nested in it)"), "{text}");
+    assert!(
+        text.contains(
+            "(of backward's graph without the scopes nested in it; in recomputation and elsewhere with them)"
+        ),
+        "{text}"
+    );
     assert!(text.contains("more: show --peak"), "{text}");
 }

@@ -10,8 +10,8 @@ pub struct Place {
     pub step: Option<i64>,
     /// `None` between the steps, but for validation; [`Phase::Other`] inside one but outside its phases.
     pub phase: Option<Phase>,
-    /// Whether backward is running a part of forward again.
-    pub recomputing: bool,
+    /// How many parts of forward backward is running again, one within the other.
+    pub recomputing: u8,
     /// Counts the phases of the run and the gaps between them, so that two forwards of one step can be
     /// told apart.
     pub turn: u32,
@@ -19,17 +19,17 @@ pub struct Place {
 
 impl Place {
     /// Before the first step.
-    pub const START: Place = Place { step: None, phase: None, recomputing: false, turn: 0 };
+    pub const START: Place = Place { step: None, phase: None, recomputing: 0, turn: 0 };
 
     /// Where the run is once `event` has happened; only boundaries move it.
     pub fn after(self, event: &Event) -> Place {
         let (step, phase, recomputing) = match event.kind {
-            kind::STEP_BEGIN => (Some(event.id as i64), Some(Phase::Other), false),
-            kind::STEP_END | kind::STEP_LEFT => (None, None, false),
-            kind::PHASE_BEGIN => (self.step, Phase::ALL.get(event.id as usize).copied(), false),
-            kind::PHASE_END => (self.step, self.step.map(|_| Phase::Other), false),
-            kind::RECOMPUTE_BEGIN => (self.step, self.phase, true),
-            kind::RECOMPUTE_END => (self.step, self.phase, false),
+            kind::STEP_BEGIN => (Some(event.id as i64), Some(Phase::Other), 0),
+            kind::STEP_END | kind::STEP_LEFT => (None, None, 0),
+            kind::PHASE_BEGIN => (self.step, Phase::ALL.get(event.id as usize).copied(), 0),
+            kind::PHASE_END => (self.step, self.step.map(|_| Phase::Other), 0),
+            kind::RECOMPUTE_BEGIN => (self.step, self.phase, self.recomputing.saturating_add(1)),
+            kind::RECOMPUTE_END => (self.step, self.phase, self.recomputing.saturating_sub(1)),
             _ => return self,
         };
         Place { step, phase, recomputing, turn: self.turn.wrapping_add(1) }
@@ -120,7 +120,9 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
         Some(Phase::Dataloader) if same_turn => Filing::workspace(Detail::InputTemporary),
         Some(Phase::Dataloader) => Filing::plain(Category::Input),
         Some(Phase::Forward) => file_from_forward(life, same_turn, same_step),
-        Some(Phase::Backward) if life.born.recomputing => file_from_recomputation(life, same_turn, same_step),
+        Some(Phase::Backward) if life.born.recomputing > 0 => {
+            file_from_recomputation(life, same_turn, same_step)
+        }
         // After an error libtorch's engine keeps what it was working on.
         Some(Phase::Backward) if same_step || life.at_failure => {
             Filing::workspace(Detail::ActivationGradient)
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     fn place(step: Option<i64>, phase: Option<Phase>, turn: u32) -> Place {
-        Place { step, phase, recomputing: false, turn }
+        Place { step, phase, recomputing: 0, turn }
     }
 
     fn life(born: Place, ended: Option<Place>) -> Life {
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn what_is_recomputed_for_backward_is_an_activation_again() {
         let backward = |turn| place(Some(1), Some(Phase::Backward), turn);
-        let again = Place { recomputing: true, ..backward(4) };
+        let again = Place { recomputing: 1, ..backward(4) };
         assert_eq!(shown(&life(again, Some(again))), "workspace/forward_temporary");
         assert_eq!(shown(&life(again, Some(backward(5)))), "activation/recomputed");
         assert_eq!(shown(&life(again, Some(place(Some(1), Some(Phase::Other), 9)))), "workspace/output");

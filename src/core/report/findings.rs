@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::creep::MemoryCreep;
+use super::ledger::MomentSummary;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
-use crate::record::Category;
+use crate::record::{Category, Moment};
 use crate::rules::{
     Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, Situation, StepMetrics, StepSummary,
     Thresholds, choose_next_validation, memory_ledger, summarize_step_metrics, top_hotspots,
@@ -146,8 +147,7 @@ fn next_validation(
 /// The ledger that the configuration alone gives: parameters, gradients and states in their types, and the
 /// activations of the closed form; no temporaries, which the rule has no theory for.
 fn theory(summary: &Summary) -> Result<MemoryLedger, String> {
-    let shape =
-        Shape::of(&summary.config).ok_or("the configuration is not a toy model's: theory has no sizes")?;
+    let shape = Shape::of(&summary.config).ok_or("theory covers the toy models without dropout only")?;
     let input = LedgerInput {
         param_count: shape.parameters(),
         param_bytes: shape.precision.parameter().bytes() as f64,
@@ -165,7 +165,7 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
     if summary.ledger.is_empty() {
         return Vec::new();
     }
-    let shape = Shape::of(&summary.config);
+    let shape = shape_but_for_dropout(summary);
     let parameters = shape.map(|shape| shape.parameters()).or(summary.parameters);
     // What is no toy model is taken to train in f32 with Adam.
     let theory = |of: fn(&Shape) -> i64, each: i64| {
@@ -190,8 +190,8 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
         ),
         line(
             Category::Activation,
-            shape.map(|shape| shape.activation_bytes()),
-            "as libtorch 2.11 saves them on a CPU",
+            Shape::of(&summary.config).map(|shape| shape.activation_bytes()),
+            "at the end of forward, as libtorch 2.11 saves them on a CPU; no theory covers dropout",
         ),
         line(
             Category::Input,
@@ -202,7 +202,19 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
     ]
 }
 
-/// A category's highest bytes at any moment of the step shown.
+/// A category's highest bytes at any moment of the step shown; of activations those at the end of forward, since what
+/// recomputation makes anew in backward is no part of that theory.
 fn highest(summary: &Summary, category: Category) -> i64 {
-    summary.ledger.values().map(|moment| moment.0.bytes[category]).max().unwrap_or_default()
+    let bytes = |moment: &MomentSummary| moment.0.bytes[category];
+    match (category, summary.ledger.get(Moment::ForwardEnd.as_str())) {
+        (Category::Activation, Some(forward_end)) => bytes(forward_end),
+        _ => summary.ledger.values().map(bytes).max().unwrap_or_default(),
+    }
+}
+
+/// The shape for what dropout has no part in.
+fn shape_but_for_dropout(summary: &Summary) -> Option<Shape> {
+    let mut config = summary.config.clone();
+    config.remove("dropout");
+    Shape::of(&config)
 }

@@ -138,8 +138,11 @@ fn scopes(summary: &Summary) -> String {
         table.add_row(row);
     }
     let in_backward = scopes.iter().any(|scope| scope.phase == Some(Phase::Backward.as_str()));
-    let note =
-        if in_backward { "\n (in backward without, elsewhere with the scopes nested in it)" } else { "" };
+    let note = if in_backward {
+        "\n (of backward's graph without the scopes nested in it; in recomputation and elsewhere with them)"
+    } else {
+        ""
+    };
     format!("{}{note}", put(&table))
 }
 
