@@ -42,13 +42,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (policy, seen) in POLICIES.iter().zip(&seen) {
         let (step, share) = (middle(&seen.step_ms), middle(&seen.share));
         let theory = config(*policy, steps).shape().recompute_share();
-        println!(
-            "{policy:>10}  {step:7.2} ms  {:6.3}  {:6.1} % / {:4.1} % = {:.2}",
-            step / base,
-            100.0 * share,
-            100.0 * theory,
-            share / theory
-        );
+        let over_theory = match theory > 0.0 {
+            true => format!("{:.1} % / {:.1} % = {:.2}", 100.0 * share, 100.0 * theory, share / theory),
+            false => "—".to_owned(),
+        };
+        println!("{policy:>10}  {step:7.2} ms  {:6.3}  {over_theory:>22}", step / base);
     }
     Ok(())
 }
