@@ -19,7 +19,8 @@ use super::timing::{Clock, CudaClock};
 use super::watched::{self, Watched};
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
-    AllocationRow, BetweenRecords, Category, Detail, Phase, RunRow, RunStatus, Sink, StepRecords, StepRow,
+    AllocationRow, BetweenRecords, Category, Detail, FailedAllocation, Phase, PhaseRow, RunRow, RunStatus,
+    Sink, StepRecords, StepRow,
 };
 
 /// Lifetimes that wait for a flush at most, but for those of one step. At about 200 bytes each (of two events) that is
@@ -128,8 +129,7 @@ impl Probe {
         let made = in_phase(&self.spans, Phase::Validation, depth, work);
         self.identify()?;
         let phases = self.spans.borrow_mut().rows_between(self.next_step);
-        let StepAccount { moments, ended, .. } = self.file_events();
-        self.sink.push_between(BetweenRecords { phases, moments, ended });
+        self.file_between(phases);
         Ok(made)
     }
 
@@ -170,11 +170,16 @@ impl Probe {
         self.spans.borrow_mut().leave_step(step);
         // Without the gradients' names what is left of the step is still filed, by lifetime.
         let _ = self.identify();
+        self.run.out_of_memory = self.file_between(Vec::new());
+    }
+
+    /// Files what belongs to no finished step and passes it on; returns the last allocation that failed in it.
+    fn file_between(&mut self, phases: Vec<PhaseRow>) -> Option<FailedAllocation> {
         let StepAccount { moments, ended, failed, .. } = self.file_events();
-        self.run.out_of_memory = failed;
         if self.opened {
-            self.sink.push_between(BetweenRecords { phases: Vec::new(), moments, ended });
+            self.sink.push_between(BetweenRecords { phases, moments, ended });
         }
+        failed
     }
 
     /// Files a step that has just ended and passes it on.
@@ -255,8 +260,7 @@ impl Probe {
         if !self.opened {
             return Ok(());
         }
-        let StepAccount { moments, ended, failed, .. } = self.file_events();
-        self.sink.push_between(BetweenRecords { phases: Vec::new(), moments, ended });
+        let failed = self.file_between(Vec::new());
         // A run that is ended by something else has got over it.
         self.run.out_of_memory =
             failed.or(self.run.out_of_memory.take()).filter(|_| status == RunStatus::OutOfMemory);

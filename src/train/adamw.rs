@@ -1,16 +1,14 @@
 //! AdamW as libtorch's own operators compute it, with its states as tensors of ours.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::ptr;
 
 use tch::{Kind, TchError, Tensor};
 
 use super::config::AdamWConfig;
 use super::error::TrainError;
-use crate::probe::libtorch_error;
+use super::shim::{RawTensor, checked, raw};
 use crate::theory::{AdamWKind, Float};
-
-type RawTensor = *mut c_void;
 
 /// The same in adamw.cpp.
 #[repr(C)]
@@ -80,7 +78,7 @@ impl AdamW {
             (raw(&states.exp_avgs), raw(&states.exp_avg_sqs), raw(&states.steps));
         // SAFETY: all lists hold `parameters.len()` pointers to tensors that live until the end of this
         // function (or, for `masters`, the list is null); the shim returns libtorch's errors.
-        check(unsafe {
+        Ok(checked(unsafe {
             sl_adamw(
                 way(kind),
                 parameters.as_ptr(),
@@ -91,7 +89,7 @@ impl AdamW {
                 parameters.len(),
                 &raw const numbers,
             )
-        })
+        })?)
     }
 
     /// Its two states and its counter for each parameter, by the parameter's place; empty before the first step.
@@ -110,14 +108,14 @@ impl AdamW {
     pub fn clear_gradients(&self) -> Result<(), TrainError> {
         let parameters = raw(&self.parameters);
         // SAFETY: the list holds `parameters.len()` pointers to live tensors.
-        check(unsafe { sl_clear_gradients(parameters.as_ptr(), parameters.len()) })
+        Ok(checked(unsafe { sl_clear_gradients(parameters.as_ptr(), parameters.len()) })?)
     }
 
     /// Sets all gradients to zero, which keeps them.
     pub fn zero_gradients(&self) -> Result<(), TrainError> {
         let parameters = raw(&self.parameters);
         // SAFETY: the list holds `parameters.len()` pointers to live tensors.
-        check(unsafe { sl_zero_gradients(parameters.as_ptr(), parameters.len()) })
+        Ok(checked(unsafe { sl_zero_gradients(parameters.as_ptr(), parameters.len()) })?)
     }
 
     fn updated(&self) -> &[Tensor] {
@@ -150,15 +148,4 @@ fn way(kind: AdamWKind) -> c_int {
         AdamWKind::Foreach => 1,
         AdamWKind::Loop => 2,
     }
-}
-
-fn raw(tensors: &[Tensor]) -> Vec<RawTensor> {
-    tensors.iter().map(|tensor| tensor.as_ptr() as RawTensor).collect()
-}
-
-fn check(code: c_int) -> Result<(), TrainError> {
-    if code == 0 {
-        return Ok(());
-    }
-    Err(TchError::Torch(libtorch_error()).into())
 }

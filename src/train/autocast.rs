@@ -5,7 +5,8 @@ use std::ffi::c_int;
 use tch::{Device, Kind, TchError};
 
 use super::error::TrainError;
-use crate::probe::{CopyObserver, ProbeError, libtorch_error};
+use super::shim::checked;
+use crate::probe::{CopyObserver, ProbeError};
 
 #[repr(C)]
 #[derive(Debug)]
@@ -43,10 +44,8 @@ impl Region {
     fn enter(cuda: bool, kind: Kind) -> Result<Self, TchError> {
         let mut saved = Saved { enabled: false, dtype: 0 };
         // SAFETY: plain values in; writes one struct of ours, whose layout is the shim's.
-        match unsafe { sl_autocast_enter(cuda, scalar_type(kind)?, &raw mut saved) } {
-            0 => Ok(Region { cuda, saved }),
-            _ => Err(TchError::Torch(libtorch_error())),
-        }
+        checked(unsafe { sl_autocast_enter(cuda, scalar_type(kind)?, &raw mut saved) })?;
+        Ok(Region { cuda, saved })
     }
 }
 

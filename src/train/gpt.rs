@@ -11,6 +11,7 @@ use super::config::Config;
 use super::layers::{LayerNorm, Linear, normal};
 use super::model::Model;
 use super::ops::{arange, masked_fill, multiply};
+use super::segments::{self, Part};
 use crate::probe::scope;
 use crate::theory::{Attention, Checkpoint as Policy, VOCABULARY};
 
@@ -93,17 +94,6 @@ impl Gpt {
         dropped_out(embedded, self.dropout)
     }
 
-    fn blocks(&self, mut hidden: Tensor) -> Result<Tensor, TchError> {
-        let Some(group) = self.group else { return run(&self.blocks, hidden) };
-        for segment in self.blocks.chunks(group) {
-            let blocks: Vec<Block> = segment.iter().map(Block::shallow_clone).collect();
-            let name = segment_name(blocks.iter().map(|block| &*block.name));
-            // What follows the last tensor that a block saves is a product and a sum that backward does not need.
-            hidden = Checkpoint::new(&name).stop_early().run_one(hidden, move |x| run(&blocks, x))?;
-        }
-        Ok(hidden)
-    }
-
     fn logits(&self, hidden: Tensor) -> Result<Tensor, TchError> {
         let hidden = {
             let _scope = scope("ln_f");
@@ -116,7 +106,7 @@ impl Gpt {
 
 impl Model for Gpt {
     fn loss(&self, tokens: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
-        let hidden = self.blocks(self.embed(tokens)?)?;
+        let hidden = segments::run(&self.blocks, self.group, self.embed(tokens)?)?;
         let logits = self.logits(hidden)?;
         let _scope = scope("loss");
         mean_cross_entropy(&logits, targets)
@@ -157,16 +147,15 @@ impl Block {
         })
     }
 
-    /// The same block with the same variables, for a segment to hold.
-    fn shallow_clone(&self) -> Self {
-        Block {
-            name: self.name.clone(),
-            ln_1: self.ln_1.shallow_clone(),
-            attn: self.attn.shallow_clone(),
-            ln_2: self.ln_2.shallow_clone(),
-            mlp: self.mlp.shallow_clone(),
-            dropout: self.dropout,
-        }
+    fn normalized(&self, norm: &LayerNorm, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
+        let _scope = scope(name);
+        norm.forward(x)
+    }
+}
+
+impl Part for Block {
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn forward(&self, x: Tensor) -> Result<Tensor, TchError> {
@@ -177,9 +166,15 @@ impl Block {
         add(x, dropped_out(change, self.dropout)?)
     }
 
-    fn normalized(&self, norm: &LayerNorm, name: &str, x: &Tensor) -> Result<Tensor, TchError> {
-        let _scope = scope(name);
-        norm.forward(x)
+    fn shallow_clone(&self) -> Self {
+        Block {
+            name: self.name.clone(),
+            ln_1: self.ln_1.shallow_clone(),
+            attn: self.attn.shallow_clone(),
+            ln_2: self.ln_2.shallow_clone(),
+            mlp: self.mlp.shallow_clone(),
+            dropout: self.dropout,
+        }
     }
 }
 
@@ -256,17 +251,6 @@ impl Mlp {
     fn shallow_clone(&self) -> Self {
         Mlp { c_fc: self.c_fc.shallow_clone(), c_proj: self.c_proj.shallow_clone() }
     }
-}
-
-/// Several blocks, one after the other.
-fn run(blocks: &[Block], hidden: Tensor) -> Result<Tensor, TchError> {
-    blocks.iter().try_fold(hidden, |hidden, block| block.forward(hidden))
-}
-
-/// `h.0`, or `h.0 to h.3`.
-pub fn segment_name<'a>(mut parts: impl DoubleEndedIterator<Item = &'a str>) -> String {
-    let first = parts.next().unwrap_or_default();
-    parts.next_back().map_or_else(|| first.to_owned(), |last| format!("{first} to {last}"))
 }
 
 /// Mean over all positions of the cross-entropy between logits [B, T, V] and targets [B, T].

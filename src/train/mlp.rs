@@ -3,11 +3,11 @@
 use tch::nn::Path;
 use tch::{TchError, Tensor};
 
-use super::checkpoint::Checkpoint;
 use super::config::Config;
-use super::gpt::{dropped_out, gelu, mean_cross_entropy, segment_name};
+use super::gpt::{dropped_out, gelu, mean_cross_entropy};
 use super::layers::{Linear, normal};
 use super::model::Model;
+use super::segments::{self, Part};
 use crate::probe::scope;
 use crate::theory::VOCABULARY;
 
@@ -47,16 +47,6 @@ impl MlpModel {
         let group = config.checkpoint.group().map(|layers| layers as usize);
         Ok(MlpModel { wte, layers, head, dropout: config.dropout, group })
     }
-
-    fn hidden(&self, mut hidden: Tensor) -> Result<Tensor, TchError> {
-        let Some(group) = self.group else { return run(&self.layers, hidden) };
-        for segment in self.layers.chunks(group) {
-            let layers: Vec<Layer> = segment.iter().map(Layer::shallow_clone).collect();
-            let name = segment_name(layers.iter().map(|layer| &*layer.name));
-            hidden = Checkpoint::new(&name).stop_early().run_one(hidden, move |x| run(&layers, x))?;
-        }
-        Ok(hidden)
-    }
 }
 
 impl Model for MlpModel {
@@ -65,7 +55,7 @@ impl Model for MlpModel {
             let _scope = scope("embed");
             dropped_out(Tensor::f_embedding(&self.wte, tokens, -1, false, false)?, self.dropout)?
         };
-        let hidden = self.hidden(embedded)?;
+        let hidden = segments::run(&self.layers, self.group, embedded)?;
         let logits = {
             let _scope = scope("head");
             self.head.forward(&hidden)?
@@ -76,20 +66,18 @@ impl Model for MlpModel {
     }
 }
 
-impl Layer {
-    fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+impl Part for Layer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn forward(&self, x: Tensor) -> Result<Tensor, TchError> {
         let _scope = scope(&self.name);
-        let wide = self.linear.forward(x)?;
+        let wide = self.linear.forward(&x)?;
         dropped_out(gelu(wide)?, self.dropout)
     }
 
-    /// The same layer with the same variables, for a segment to hold.
     fn shallow_clone(&self) -> Self {
         Layer { name: self.name.clone(), linear: self.linear.shallow_clone(), dropout: self.dropout }
     }
-}
-
-/// Several layers, one after the other.
-fn run(layers: &[Layer], hidden: Tensor) -> Result<Tensor, TchError> {
-    layers.iter().try_fold(hidden, |hidden, layer| layer.forward(&hidden))
 }

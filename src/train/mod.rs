@@ -11,7 +11,9 @@ mod layers;
 mod mlp;
 mod model;
 mod ops;
+mod segments;
 mod session;
+mod shim;
 mod weights;
 
 pub use adamw::AdamW;

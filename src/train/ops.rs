@@ -8,9 +8,7 @@ use std::ptr;
 
 use tch::{TchError, Tensor};
 
-use crate::probe::libtorch_error;
-
-type RawTensor = *const c_void;
+use super::shim::{RawTensor, checked};
 
 unsafe extern "C" {
     fn sl_multiply(tensor: RawTensor, factor: f64, made: *mut *mut c_void) -> c_int;
@@ -47,9 +45,7 @@ fn raw(tensor: &Tensor) -> RawTensor {
 
 fn made(make: impl FnOnce(*mut *mut c_void) -> c_int) -> Result<Tensor, TchError> {
     let mut place = ptr::null_mut();
-    match make(&raw mut place) {
-        // SAFETY: the shim has put a new `at::Tensor` there, which is ours alone.
-        0 => Ok(unsafe { Tensor::from_ptr(place.cast()) }),
-        _ => Err(TchError::Torch(libtorch_error())),
-    }
+    checked(make(&raw mut place))?;
+    // SAFETY: the shim has put a new `at::Tensor` there, which is ours alone.
+    Ok(unsafe { Tensor::from_ptr(place.cast()) })
 }

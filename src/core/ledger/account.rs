@@ -116,11 +116,6 @@ impl Ledger {
         }
     }
 
-    /// The number of the step that comes next.
-    pub fn next_step(&self) -> i64 {
-        self.next_step
-    }
-
     /// Files the events since the last call, which end with a step's end (or that of a validation pass), so
     /// that it is known what each block turned out to be.
     ///

@@ -6,11 +6,9 @@ use std::ptr;
 
 use tch::{TchError, Tensor};
 
+use super::super::shim::{RawTensor, checked, raw};
 use super::segment::Segment;
-use crate::probe::libtorch_error;
 
-/// An `at::Tensor*`.
-type RawTensor = *mut c_void;
 type CppString = c_void;
 
 /// What the frame can do with a segment; the same in frame.h.
@@ -74,7 +72,7 @@ impl FirstRun {
                 &raw mut first_run,
             )
         };
-        check(failed)?;
+        checked(failed)?;
         Ok(FirstRun { raw: first_run, segment })
     }
 
@@ -88,7 +86,7 @@ impl FirstRun {
     pub fn finish(self, outputs: &[Tensor]) -> Result<(), TchError> {
         let outputs = raw(outputs);
         // SAFETY: `raw` comes from `sl_checkpoint_enter`; the tensors live.
-        check(unsafe { sl_checkpoint_finish(self.raw, outputs.as_ptr(), outputs.len()) })
+        checked(unsafe { sl_checkpoint_finish(self.raw, outputs.as_ptr(), outputs.len()) })
     }
 }
 
@@ -98,17 +96,6 @@ impl Drop for FirstRun {
         // the opposite order of their making.
         unsafe { sl_checkpoint_leave(self.raw) }
     }
-}
-
-fn raw(tensors: &[Tensor]) -> Vec<RawTensor> {
-    tensors.iter().map(|tensor| tensor.as_ptr() as RawTensor).collect()
-}
-
-fn check(code: c_int) -> Result<(), TchError> {
-    if code == 0 {
-        return Ok(());
-    }
-    Err(TchError::Torch(libtorch_error()))
 }
 
 /// Runs a segment again.
