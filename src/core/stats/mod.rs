@@ -1,9 +1,32 @@
 //! Numbers about numbers. Pure.
+//!
+//! How runs are compared: the unit is a run of a process, not a step. A run is cut to where it is level
+//! ([`Settled`]), and becomes one number, the trimmed mean of its log step times ([`RunEstimate`]). Runs of both sides
+//! are paired, and Student's interval of the pairs' differences is held against a margin ([`judge_pairs`]).
+//! Steps of one run depend on each other and share what their process drew by lot (placement in memory, the
+//! machine's mood), so that a test over pooled steps takes chance for a change.
 #![forbid(unsafe_code)]
 
+mod bootstrap;
+mod effective;
 mod interval;
+#[cfg(test)]
+mod made_up;
+mod paired;
+mod random;
+mod run;
+#[cfg(test)]
+mod simulation;
+mod trimmed;
+mod warmup;
 
+pub use bootstrap::{WithinRuns, within_runs};
+pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};
+pub use paired::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
+pub use run::{Drift, FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, Settled, TRIM, Tails, Weakness};
+pub use trimmed::{Trimmed, trimmed, trimmed_mean};
+pub use warmup::mser5;
 
 /// The value below which the share `q` (0 to 1) of the values lies, between neighbours by their distance
 /// (Hyndman & Fan 1996, type 7, as NumPy and R do by default). `None` for no values.
