@@ -223,7 +223,7 @@ mod tests {
         assert!(short.to_string().contains("30 is the least"), "{short}");
         assert!(estimate(&times(400, 0.0, 0.2), 1).weakness(0.01).is_some());
         let mut shifted = times(400, 0.0, 0.0);
-        shifted[300..].iter_mut().for_each(|time| *time *= 1.05);
+        shifted[200..].iter_mut().for_each(|time| *time *= 1.025);
         let shifted = estimate(&shifted, 1);
         assert!(shifted.drift.is_some_and(|drift| drift.exceeds(0.01)), "{shifted:?}");
         assert!(!shifted.drift.is_some_and(|drift| drift.exceeds(0.05)), "{shifted:?}");
