@@ -222,16 +222,24 @@ mod tests {
         let short = estimate(&times(29, 0.0, 0.0), 1).weakness(0.01).unwrap();
         assert!(short.to_string().contains("30 is the least"), "{short}");
         assert!(estimate(&times(400, 0.0, 0.2), 1).weakness(0.01).is_some());
-        let mut shifted = times(400, 0.0, 0.0);
-        shifted[200..].iter_mut().for_each(|time| *time *= 1.025);
-        let shifted = estimate(&shifted, 1);
-        assert!(shifted.drift.is_some_and(|drift| drift.exceeds(0.01)), "{shifted:?}");
-        assert!(!shifted.drift.is_some_and(|drift| drift.exceeds(0.05)), "{shifted:?}");
-        assert!(shifted.weakness(0.01).is_some());
         let slow = Random::new(3).autoregression(120, 0.98, 0.01);
         let slow: Vec<f64> = slow.into_iter().map(f64::exp).collect();
         let weakness = estimate(&slow, 1).weakness(0.5).unwrap();
         assert!(matches!(weakness, Weakness::Correlated { .. }), "{weakness}");
+    }
+
+    #[test]
+    fn a_drift_is_beyond_the_margin_and_beyond_chance() {
+        let mut log_times: Vec<f64> = times(400, 0.0, 0.0).iter().map(|time| time.ln()).collect();
+        assert!(!Drift::of(&log_times).unwrap().exceeds(0.01));
+        log_times[200..].iter_mut().for_each(|time| *time += 0.03);
+        let drift = Drift::of(&log_times).unwrap();
+        assert!(
+            (drift.change - 0.03).abs() < 0.006 && drift.exceeds(0.01) && !drift.exceeds(0.03),
+            "{drift:?}"
+        );
+        let noisy = Drift { change: 0.03, error: 0.02 };
+        assert!(!noisy.exceeds(0.01));
     }
 
     #[test]
