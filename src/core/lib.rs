@@ -4,6 +4,7 @@
 //! `stepledger` crate, which offers all of it under the same names.
 
 pub mod cli;
+pub mod compare;
 pub mod ledger;
 pub mod record;
 pub mod report;

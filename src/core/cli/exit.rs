@@ -10,6 +10,8 @@ pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
 pub const BAD_INPUT: u8 = 2;
 pub const OUT_OF_MEMORY: u8 = 3;
+/// Of a gate: neither held nor passed.
+pub const CANNOT_TELL: u8 = 3;
 pub const INTERRUPTED: u8 = 130;
 
 /// An error that wants an exit code of its own.

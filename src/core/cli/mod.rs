@@ -1,7 +1,10 @@
 //! The command line: flags in, results to stdout, everything else to stderr.
 //!
 //! Exit codes: 0 done, 1 the work failed, 2 the input or the flags were wrong, 3 out of memory, 130 interrupted.
+//! Of `compare --fail-if`: 0 passed, 1 a condition holds, 2 as above, 3 cannot be told.
 
+mod baseline;
+mod compare;
 mod exit;
 mod experiment;
 mod launch;
@@ -33,6 +36,7 @@ Examples:
   stepledger show --json | jq .ledger     ... for programs
   stepledger show --timeline              a picture of the step's memory
   stepledger experiment RUN_A RUN_B       what one change did
+  stepledger compare RUNS_A RUNS_B        is it faster? from repeated runs
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
@@ -47,6 +51,9 @@ enum Command {
     Rules(rules::RulesArgs),
     /// Record what one change did, from two runs that differ in nothing else
     Experiment(experiment::ExperimentArgs),
+    /// Judge repeated runs: faster, slower, the same, or not to be told
+    Compare(compare::CompareArgs),
+    Baseline(baseline::BaselineArgs),
 }
 
 /// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
@@ -57,5 +64,7 @@ pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
         Command::Show(args) => show::show(&args),
         Command::Rules(args) => rules::rules(&args),
         Command::Experiment(args) => experiment::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Baseline(args) => baseline::run(&args),
     })
 }

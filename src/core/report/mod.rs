@@ -18,6 +18,7 @@ mod summary;
 mod tables;
 mod text;
 mod text_by_scope;
+mod text_compare;
 mod text_findings;
 mod text_out_of_memory;
 mod text_peak;
@@ -37,6 +38,7 @@ pub use step_memory::{NoView, Reconciliation, StepMemory, StepSpan, memory_step}
 pub use summary::{Account, NoSuchStep, StepSummary, Summary, peak_instant, summarize};
 pub use text::render;
 pub use text_by_scope::render_by_scope;
+pub use text_compare::render_comparison;
 pub use text_findings::{render_experiment, render_findings};
 pub use text_peak::render_peak;
 pub use text_timeline::render_timeline;

@@ -108,10 +108,16 @@ impl ResultField {
     }
 }
 
+/// The fields in which two configurations differ; those of nested objects one by one, by their dotted paths.
+pub fn differences(baseline: &Map<String, Value>, changed: &Map<String, Value>) -> Vec<Variable> {
+    let mut differences = Vec::new();
+    compare("", baseline, changed, &mut differences);
+    differences
+}
+
 impl Variable {
     fn between(baseline: &Map<String, Value>, changed: &Map<String, Value>) -> Result<Self, ExperimentError> {
-        let mut differences = Vec::new();
-        compare("", baseline, changed, &mut differences);
+        let mut differences = differences(baseline, changed);
         match differences.pop() {
             None => Err(ExperimentError::NothingChanged),
             Some(variable) if differences.is_empty() => Ok(variable),

@@ -46,7 +46,7 @@ pub use derive_resource_metrics::{
     ExposedShare, ResourceMetrics, ResourceRecord, TIME_MODEL, derive_resource_metrics,
 };
 pub use error::RuleError;
-pub use experiment::{Evidence, ExperimentError, ExperimentRecord, ResultField, Variable};
+pub use experiment::{Evidence, ExperimentError, ExperimentRecord, ResultField, Variable, differences};
 pub use field::{Field, Kind, Range};
 pub use memory_ledger::{Component, LedgerInput, MemoryCheck, MemoryLedger, SharesPct, memory_ledger};
 pub use registry::{Answer, Rule, Spec};

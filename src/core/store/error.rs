@@ -51,6 +51,15 @@ pub enum StoreError {
 
     #[error("{run:?} could be any of these runs in {}: {matches}; give more of the name", out.display())]
     Ambiguous { run: String, out: PathBuf, matches: String },
+
+    #[error("there is no baseline {name:?}; there are: {}", if known.is_empty() { "none" } else { known })]
+    NoSuchBaseline { name: String, known: String },
+
+    #[error(
+        "the baseline {name:?} stands for {}, which is gone; set it anew with `stepledger baseline set`",
+        place.display()
+    )]
+    BaselineGone { name: String, place: PathBuf },
 }
 
 /// What is wrong with a file that should hold a table.
@@ -73,6 +82,9 @@ pub enum Damage {
 
     #[error("its column `config` is no JSON object: {0}")]
     Config(#[from] serde_json::Error),
+
+    #[error("it is not the JSON that was written there: {0}")]
+    Json(serde_json::Error),
 
     #[error("it holds {0} rows instead of one")]
     NotOneRow(usize),

@@ -22,8 +22,17 @@ pub fn newest(out: &Path) -> Result<PathBuf, StoreError> {
 /// its folder. `None` is the newest.
 pub fn resolve(out: &Path, run: Option<&str>) -> Result<PathBuf, StoreError> {
     let Some(run) = run else { return newest(out) };
-    let exact = [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run(dir));
-    exact.map_or_else(|| by_prefix(out, run), Ok)
+    exactly(out, run).map_or_else(|| by_prefix(out, run), Ok)
+}
+
+/// The folder of the run whose whole id, or path, `run` is.
+pub fn exactly(out: &Path, run: &str) -> Option<PathBuf> {
+    [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run(dir))
+}
+
+/// The folders of the runs in `out`, in the order of their names; none where there is no such folder.
+pub fn run_folders(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    Ok(runs(out)?.iter().map(|name| out.join(name)).collect())
 }
 
 fn by_prefix(out: &Path, run: &str) -> Result<PathBuf, StoreError> {

@@ -7,6 +7,7 @@
 //! a killed run loses at most what was not flushed.
 #![forbid(unsafe_code)]
 
+mod baselines;
 mod cell;
 mod decode;
 mod encode;
@@ -20,8 +21,9 @@ mod schema;
 mod sink;
 mod writer;
 
+pub use baselines::{Baseline, Baselines};
 pub use error::{Damage, StoreError};
-pub use locate::{newest, resolve};
+pub use locate::{exactly, newest, resolve, run_folders};
 pub use reader::Dataset;
 pub use sink::RunFolder;
 pub use writer::DatasetWriter;

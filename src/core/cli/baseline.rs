@@ -1,0 +1,100 @@
+//! `stepledger baseline`: names for what later runs are compared against.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use chrono::Utc;
+use clap::{Args, Subcommand};
+
+use super::exit::{DONE, Exit, Outcome};
+use super::show::write_json;
+use crate::compare::{Found, find};
+use crate::store::{Baselines, Dataset, exactly};
+
+/// Name runs to compare against
+#[derive(Debug, Args)]
+pub struct BaselineArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Let a name stand for a run, or for a folder of its repeats
+    Set {
+        name: String,
+        /// The run: its id, the beginning of it, or its folder; or a folder of runs
+        run: String,
+        #[command(flatten)]
+        out: OutArgs,
+    },
+    /// Print all names and what they stand for
+    List {
+        #[command(flatten)]
+        out: OutArgs,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget a name; the runs stay
+    Rm {
+        name: String,
+        #[command(flatten)]
+        out: OutArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+struct OutArgs {
+    /// The folder of runs, where the names are kept (`baselines.json`)
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+}
+
+pub fn run(args: &BaselineArgs) -> Outcome {
+    match &args.action {
+        Action::Set { name, run, out } => set(&out.out, name, run),
+        Action::List { out, json } => list(&out.out, *json),
+        Action::Rm { name, out } => remove(&out.out, name),
+    }
+}
+
+fn set(out: &Path, name: &str, run: &str) -> Outcome {
+    if name.is_empty() || exactly(out, name).is_some() || out.join(name).is_dir() {
+        let message =
+            format!("{name:?} cannot name a baseline: a run or folder is called so; choose another name");
+        return Err(Exit::input(message));
+    }
+    let found = find(out, run).map_err(Exit::input)?;
+    if let Found::Run(dir) = &found {
+        Dataset::open(dir).map_err(Exit::input)?;
+    }
+    let (Found::Run(place) | Found::Folder(place)) = found;
+    let mut baselines = Baselines::load(out).map_err(Exit::input)?;
+    baselines.set(out, name, &place, Utc::now());
+    baselines.save(out)?;
+    eprintln!("{name} stands for {}", place.display());
+    Ok(DONE)
+}
+
+fn list(out: &Path, json: bool) -> Outcome {
+    let baselines = Baselines::load(out).map_err(Exit::input)?;
+    let mut stdout = std::io::stdout().lock();
+    if json {
+        write_json(&mut stdout, &baselines)?;
+    } else {
+        for (name, baseline) in baselines.iter() {
+            let day = baseline.set_at.format("%Y-%m-%d %H:%M");
+            writeln!(stdout, "{name}  {}  (set {day} UTC)", baseline.place.display())?;
+        }
+    }
+    stdout.flush()?;
+    Ok(DONE)
+}
+
+fn remove(out: &Path, name: &str) -> Outcome {
+    let mut baselines = Baselines::load(out).map_err(Exit::input)?;
+    baselines.remove(name).map_err(Exit::input)?;
+    baselines.save(out)?;
+    Ok(DONE)
+}

@@ -1,0 +1,71 @@
+//! `stepledger compare`: is one side of runs faster than another, and what else became of it?
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::{CANNOT_TELL, DONE, Exit, FAILED, Outcome};
+use super::show::write_json;
+use crate::compare::{Comparison, Condition, GateOutcome, compare, judge, read_sides};
+use crate::report::render_comparison;
+
+const AFTER_HELP: &str = "\
+A side is a run, a folder of repeated runs of one configuration, or a baseline (`stepledger baseline`). The unit is \
+the run of a process, not the step: repeats are paired in the order in which they started, so let both sides take \
+turns, five times or more. Then the verdict is `faster` or `slower` where the 95 % interval of the pairs' ratios lies \
+wholly beyond the margin (1 %, or this machine's own noise), `same` where it lies wholly within, and `cannot_tell` \
+otherwise, with the number of pairs that would settle it.
+
+A condition is METRIC>+N% or METRIC<-N%. METRIC: step, token (time a token), tokens_per_s, peak, a phase (forward, \
+backward, …) or a category (activation, …). With conditions the exit code is 0 if all pass, 1 if one holds, 3 if \
+none holds and one cannot be told; 2 means that the input or the flags were wrong.
+
+Examples:
+  stepledger compare main-runs patch-runs
+  stepledger compare main patch-runs --fail-if 'step>+5%' --fail-if 'peak>+1%'
+  stepledger compare 20260131-1 20260131-2 --json | jq .verdict";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub struct CompareArgs {
+    /// The side to compare against: a run, a folder of runs, or a baseline
+    base: String,
+    /// The side that is judged
+    candidate: String,
+    /// The folder of runs to look in
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Print one JSON object (documented in the README)
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 where this holds, such as 'step>+5%'; may be given several times
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Vec<Condition>,
+}
+
+pub fn run(args: &CompareArgs) -> Outcome {
+    let (base, candidate) = read_sides(&args.out, &args.base, &args.candidate).map_err(Exit::input)?;
+    let mut comparison = compare(&base, &candidate, None).map_err(Exit::input)?;
+    comparison.gate = judge(&comparison, &args.fail_if);
+    print(&comparison, args.json)?;
+    Ok(exit_code(&comparison))
+}
+
+fn print(comparison: &Comparison, json: bool) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match json {
+        true => write_json(&mut stdout, comparison)?,
+        false => stdout.write_all(render_comparison(comparison).as_bytes())?,
+    }
+    Ok(stdout.flush()?)
+}
+
+fn exit_code(comparison: &Comparison) -> u8 {
+    let any = |outcome| comparison.gate.iter().any(|judged| judged.outcome == outcome);
+    match (any(GateOutcome::Holds), any(GateOutcome::CannotTell)) {
+        (true, _) => FAILED,
+        (false, true) => CANNOT_TELL,
+        (false, false) => DONE,
+    }
+}

@@ -1,0 +1,56 @@
+//! What cannot be compared: each error names the run and the way out.
+
+use std::path::PathBuf;
+
+use crate::record::RunStatus;
+use crate::store::StoreError;
+
+/// Why two sides cannot be compared at all.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+
+    #[error(
+        "no run, folder of runs or baseline in {} is called {name:?}; name one, or another folder with --out",
+        out.display()
+    )]
+    NothingCalled { name: String, out: PathBuf },
+
+    #[error("run {run} cannot be compared: {why}")]
+    Unusable { run: String, why: Unusable },
+
+    #[error("no run in {name} can be compared: {}", reasons.join("; "))]
+    NothingUsable { name: String, reasons: Vec<String> },
+
+    #[error(
+        "the runs in {name} have several configurations: {} vary; keep the repeats of one configuration in a folder \
+         of their own, or name a single run",
+        fields.join(", ")
+    )]
+    SeveralConfigurations { name: String, fields: Vec<String> },
+
+    #[error("run {run} is on both sides; a run says nothing about itself: name another one")]
+    SameRun { run: String },
+}
+
+/// Why a run is no repeat.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unusable {
+    #[error(
+        "it is still going on, or was killed (its status is `running`); wait for its end, or run it again"
+    )]
+    Unfinished,
+
+    #[error("it did not complete: {status}{}; run it again", reason.as_ref().map(|why| format!(", {why}")).unwrap_or_default())]
+    Ended { status: RunStatus, reason: Option<String> },
+
+    #[error("it has no measured step ({steps} of warm-up); run it with --steps 30 or more")]
+    NoMeasuredStep { steps: usize },
+
+    #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
+    NoTime { step: i64, wall_ns: i64 },
+
+    #[error("{0}")]
+    Unreadable(String),
+}

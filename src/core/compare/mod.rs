@@ -1,0 +1,31 @@
+//! Two sides of runs, compared: is the candidate faster, and what else became of it?
+//!
+//! The unit is a run of a process. [`read_sides`] reads the runs of both sides one at a time and keeps a few
+//! numbers of each ([`Repeat`]); [`compare`] pairs them in the order in which they started and judges the
+//! pairs by the method of [`stats`](crate::stats); a [`Condition`] makes a gate of the result.
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod error;
+mod gate;
+mod losses;
+mod memory;
+mod metrics;
+mod notes;
+mod read;
+mod repeat;
+mod setting;
+mod side;
+mod verdict;
+
+pub use comparison::{Comparison, Repeats, compare};
+pub use error::{CompareError, Unusable};
+pub use gate::{Condition, ConditionError, GateOutcome, Judged, judge};
+pub use losses::LossesCompared;
+pub use memory::{CategoryBytes, MEASURED_AT};
+pub use metrics::{Metric, SideTails};
+pub use read::{Found, find, read_sides, read_tables};
+pub use repeat::{MOST_OVERHEAD, Repeat, RunTables};
+pub use setting::{Difference, FieldKind};
+pub use side::{LeftOut, Side};
+pub use verdict::{Decision, Margin, Quantity, Verdict};

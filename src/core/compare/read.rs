@@ -1,0 +1,92 @@
+//! From names of runs, folders and baselines to sides: one run is read at a time.
+
+use std::path::{Path, PathBuf};
+
+use super::repeat::{RunTables, completed, peak_step};
+use super::side::{Gathering, Side};
+use super::{CompareError, Unusable};
+use crate::store::{Baselines, Dataset, StoreError, exactly, resolve, run_folders};
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Run(PathBuf),
+    /// A folder of repeats.
+    Folder(PathBuf),
+}
+
+/// Finds a run by its id or its folder, a folder of runs, a baseline, or a run by the beginning of its id, in
+/// this order.
+pub fn find(out: &Path, name: &str) -> Result<Found, CompareError> {
+    if let Some(found) = found_exactly(out, name)? {
+        return Ok(found);
+    }
+    if let Some(kept) = Baselines::load(out)?.place(name) {
+        let place = out.join(kept).to_string_lossy().into_owned();
+        let gone = || StoreError::BaselineGone { name: name.to_owned(), place: place.clone().into() };
+        return found_exactly(out, &place)?.ok_or_else(|| gone().into());
+    }
+    let nothing = || CompareError::NothingCalled { name: name.to_owned(), out: out.to_owned() };
+    resolve(out, Some(name)).map(Found::Run).map_err(|error| match error {
+        StoreError::NoRuns(_) => nothing(),
+        error => error.into(),
+    })
+}
+
+fn found_exactly(out: &Path, name: &str) -> Result<Option<Found>, CompareError> {
+    if let Some(run) = exactly(out, name) {
+        return Ok(Some(Found::Run(run)));
+    }
+    let Some(folder) = [PathBuf::from(name), out.join(name)].into_iter().find(|folder| folder.is_dir())
+    else {
+        return Ok(None);
+    };
+    match run_folders(&folder)?.is_empty() {
+        true => Err(StoreError::NoRuns(folder).into()),
+        false => Ok(Some(Found::Folder(folder))),
+    }
+}
+
+/// Reads both sides of a comparison; `out` is the folder of runs that names are looked up in.
+pub fn read_sides(out: &Path, base: &str, candidate: &str) -> Result<(Side, Side), CompareError> {
+    let (base_at, candidate_at) = (find(out, base)?, find(out, candidate)?);
+    Ok((read_side(base, &base_at)?, read_side(candidate, &candidate_at)?))
+}
+
+fn read_side(name: &str, found: &Found) -> Result<Side, CompareError> {
+    let mut side = Gathering::new(name);
+    match found {
+        Found::Run(dir) => {
+            let tables = read_tables(&Dataset::open(dir)?)?;
+            side.add(&tables).map_err(|why| CompareError::Unusable { run: name_of(dir), why })?;
+        }
+        Found::Folder(folder) => {
+            for dir in run_folders(folder)? {
+                if let Err(why) = read_repeat(&dir, &mut side) {
+                    side.leave_out(name_of(&dir), &why);
+                }
+            }
+        }
+    }
+    side.finish()
+}
+
+/// Adds one run of many: one that cannot be read or compared is left out, by name.
+fn read_repeat(dir: &Path, side: &mut Gathering) -> Result<(), Unusable> {
+    let unreadable = |error: &dyn std::error::Error| Unusable::Unreadable(error.to_string());
+    let dataset = Dataset::open(dir).map_err(|error| unreadable(&error))?;
+    completed(dataset.run())?;
+    let tables = read_tables(&dataset).map_err(|error| unreadable(&error))?;
+    side.add(&tables)
+}
+
+/// Reads what a comparison looks at: steps, phases, and the ledger of one step; no allocations.
+pub fn read_tables(dataset: &Dataset) -> Result<RunTables, StoreError> {
+    let steps = dataset.steps()?;
+    let ledger = peak_step(&steps).map(|step| dataset.ledger_of(step)).transpose()?.unwrap_or_default();
+    Ok(RunTables { run: dataset.run().clone(), steps, phases: dataset.phases()?, ledger })
+}
+
+fn name_of(dir: &Path) -> String {
+    dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,122 @@
+//! One run of a side, in a few numbers.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use super::Unusable;
+use crate::record::{LedgerMoment, Phase, PhaseRow, RunRow, RunStatus, SpanKind, StepRow};
+use crate::stats::{RunEstimate, Settled, TRIM, trimmed_mean};
+
+/// The largest share of a run's time that the instruments may have cost.
+pub const MOST_OVERHEAD: f64 = 0.05;
+
+/// The tables of one run that a comparison looks at.
+#[derive(Debug, Clone)]
+pub struct RunTables {
+    pub run: RunRow,
+    pub steps: Vec<StepRow>,
+    pub phases: Vec<PhaseRow>,
+    /// The moments of the step that [`peak_step`] names.
+    pub ledger: Vec<LedgerMoment>,
+}
+
+/// What a comparison keeps of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repeat {
+    pub run_id: String,
+    pub started_at: DateTime<Utc>,
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Of the measured steps' wall times, in nanoseconds.
+    pub time: RunEstimate,
+    /// The trimmed mean of the logarithms of a phase's times, over the same steps; `None` where it did not run.
+    pub phases: [Option<f64>; Phase::ALL.len()],
+    /// The mean over the measured steps; `None` where one was not counted.
+    pub tokens_per_step: Option<f64>,
+    /// `(events · hook_ns_per_event + observer_ns) / wall_ns` over the measured steps: what the instruments cost,
+    /// as a share of the steps' time. `None` where the hook's cost is not known.
+    pub overhead: Option<f64>,
+    /// Over the measured steps; `None` where memory was not traced.
+    pub peak_bytes: Option<i64>,
+    /// The moments of the step of that peak.
+    pub ledger: Vec<LedgerMoment>,
+    /// The logarithms of the step times that `time` rests on, for as long as they are needed.
+    pub log_times: Option<Vec<f64>>,
+}
+
+/// The step whose ledger speaks for a run: of the measured steps with the highest peak, the last.
+pub fn peak_step(steps: &[StepRow]) -> Option<i64> {
+    let traced = steps.iter().filter(|step| !step.warmup && step.peak_bytes.is_some());
+    traced.max_by_key(|step| step.peak_bytes).map(|step| step.step)
+}
+
+/// Whether a run ended as it should; only such a one is worth reading on.
+pub fn completed(run: &RunRow) -> Result<(), Unusable> {
+    match run.status {
+        RunStatus::Complete => Ok(()),
+        RunStatus::Running => Err(Unusable::Unfinished),
+        status => Err(Unusable::Ended { status, reason: run.reason.clone() }),
+    }
+}
+
+impl Repeat {
+    /// What the tables of a completed run with measured steps come to.
+    pub fn of(tables: &RunTables) -> Result<Self, Unusable> {
+        let RunTables { run, steps, phases, ledger } = tables;
+        completed(run)?;
+        let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
+        let (time, settled) = step_times(&measured, steps.len())?;
+        let kept: Vec<i64> = measured[settled.warmup..].iter().map(|step| step.step).collect();
+        Ok(Repeat {
+            run_id: run.run_id.clone(),
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            time,
+            phases: phase_times(phases, &kept),
+            tokens_per_step: tokens_per_step(&measured),
+            overhead: overhead(run, &measured),
+            peak_bytes: measured.iter().filter_map(|step| step.peak_bytes).max(),
+            ledger: ledger.clone(),
+            log_times: Some(settled.log_times),
+        })
+    }
+}
+
+fn step_times(measured: &[&StepRow], steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
+    let times: Vec<f64> = measured.iter().map(|step| step.wall_ns as f64).collect();
+    // A step of ours is a whole accumulation cycle.
+    let settled = Settled::of(&times, 1);
+    let estimate = settled.as_ref().and_then(Settled::estimate);
+    estimate.zip(settled).ok_or_else(|| match measured.iter().find(|step| step.wall_ns <= 0) {
+        Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
+        None => Unusable::NoMeasuredStep { steps },
+    })
+}
+
+/// Of each phase, over the steps `kept`. A step in which it did not run counts as one in which it took no time.
+fn phase_times(phases: &[PhaseRow], kept: &[i64]) -> [Option<f64>; Phase::ALL.len()] {
+    let places: HashMap<i64, usize> = kept.iter().enumerate().map(|(place, step)| (*step, place)).collect();
+    let mut times = [const { Vec::new() }; Phase::ALL.len()];
+    for row in phases.iter().filter(|row| row.kind == SpanKind::Phase) {
+        let Some(&place) = places.get(&row.step) else { continue };
+        let times = &mut times[row.phase as usize];
+        times.resize(kept.len(), 0.0);
+        times[place] += row.total_ns as f64;
+    }
+    times.map(|times| trimmed_mean(&times.iter().map(|time| time.ln()).collect::<Vec<_>>(), TRIM))
+}
+
+fn tokens_per_step(measured: &[&StepRow]) -> Option<f64> {
+    let tokens: Option<Vec<f64>> =
+        measured.iter().map(|step| step.tokens.map(|tokens| tokens as f64)).collect();
+    let mean = tokens?.iter().sum::<f64>() / measured.len() as f64;
+    (mean > 0.0).then_some(mean)
+}
+
+fn overhead(run: &RunRow, measured: &[&StepRow]) -> Option<f64> {
+    let sum = |value: fn(&StepRow) -> i64| measured.iter().map(|step| value(step) as f64).sum::<f64>();
+    let events = sum(|step| step.events);
+    // Where nothing was hooked, nothing was spent in the hook.
+    let hooked = if events == 0.0 { 0.0 } else { events * run.hook_ns_per_event? };
+    Some((hooked + sum(|step| step.observer_ns)) / sum(|step| step.wall_ns))
+}

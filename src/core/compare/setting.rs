@@ -1,0 +1,117 @@
+//! What a run's results depend on, and what kind of thing each field of it is.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::record::{RunRow, words};
+use crate::rules::{Variable, differences};
+
+words! {
+    /// What a field says.
+    FieldKind, "kind of field" {
+        /// What is computed: another workload is another experiment.
+        Workload = "workload",
+        /// Where it was computed.
+        Machine = "machine",
+        /// By which builds.
+        Version = "version",
+        /// How it was computed: a choice that can be tested.
+        Choice = "choice",
+        /// How long it was measured.
+        Length = "length",
+    }
+}
+
+/// Fields of a configuration that say what is computed: the model, its sizes and its data. What a program of
+/// one's own calls otherwise is a choice, and changes the workload where it changes the number of parameters.
+const WORKLOAD: &[&str] =
+    &["program", "model", "layers", "width", "heads", "seq", "data", "dropout", "parameters"];
+const MACHINE: &[&str] = &["host", "os", "cpu", "logical_cpus", "device"];
+const VERSION: &[&str] = &["stepledger_version", "torch_version"];
+const LENGTH: &[&str] = &["steps", "warmup"];
+
+/// A field in which the two sides differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// Its dotted path.
+    pub field: String,
+    pub kind: FieldKind,
+    /// `None` where that side lacks the field.
+    pub base: Option<Value>,
+    pub candidate: Option<Value>,
+}
+
+impl FieldKind {
+    /// By the first part of a dotted path: `model.width` is part of the model.
+    pub fn of(field: &str) -> Self {
+        let head = field.split('.').next().unwrap_or(field);
+        let kinds = [
+            (WORKLOAD, FieldKind::Workload),
+            (MACHINE, FieldKind::Machine),
+            (VERSION, FieldKind::Version),
+            (LENGTH, FieldKind::Length),
+        ];
+        kinds.iter().find(|(fields, _)| fields.contains(&head)).map_or(FieldKind::Choice, |(_, kind)| *kind)
+    }
+
+    /// Whether two sides that differ in this are not to be judged.
+    pub fn forbids_a_verdict(self) -> bool {
+        matches!(self, FieldKind::Workload | FieldKind::Machine | FieldKind::Version)
+    }
+}
+
+/// Everything that a run's results may depend on: the configuration, what ran, and where it ran.
+pub fn setting(run: &RunRow) -> Map<String, Value> {
+    let mut fields = run.config.clone();
+    let machine = &run.machine;
+    // A configuration that names its threads says it already.
+    let threads = machine.torch_threads.filter(|_| !fields.contains_key("threads"));
+    let facts: [(&str, Value); 12] = [
+        ("program", run.program.clone().into()),
+        ("parameters", run.parameters.into()),
+        ("capacity_bytes", run.capacity_bytes.into()),
+        ("torch_threads", threads.into()),
+        ("device", run.device.clone().into()),
+        ("trace", run.trace.as_str().into()),
+        ("host", machine.host.clone().into()),
+        ("os", machine.os.clone().into()),
+        ("cpu", machine.cpu.clone().into()),
+        ("logical_cpus", machine.logical_cpus.into()),
+        ("stepledger_version", run.stepledger_version.clone().into()),
+        ("torch_version", run.torch_version.clone().into()),
+    ];
+    fields.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+    fields
+}
+
+/// The fields in which two settings differ, each with its kind.
+pub fn differing(base: &Map<String, Value>, candidate: &Map<String, Value>) -> Vec<Difference> {
+    let difference = |variable: Variable| Difference {
+        kind: FieldKind::of(&variable.field),
+        field: variable.field,
+        base: variable.baseline,
+        candidate: variable.changed,
+    };
+    differences(base, candidate).into_iter().map(difference).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_of_the_kind_of_its_first_part() {
+        for (field, kind) in [
+            ("layers", FieldKind::Workload),
+            ("model.hidden", FieldKind::Workload),
+            ("batch", FieldKind::Choice),
+            ("checkpoint", FieldKind::Choice),
+            ("optimizer.layers", FieldKind::Choice),
+            ("host", FieldKind::Machine),
+            ("torch_version", FieldKind::Version),
+            ("steps", FieldKind::Length),
+        ] {
+            assert_eq!(FieldKind::of(field), kind, "{field}");
+        }
+    }
+}

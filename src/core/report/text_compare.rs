@@ -1,0 +1,245 @@
+//! A comparison as text for a terminal of 80 columns.
+
+use serde_json::Value;
+
+use super::tables::{put, table};
+use super::units::{bytes, count, ms};
+use crate::compare::{
+    Comparison, Difference, FieldKind, Judged, LossesCompared, Metric, Quantity, Repeats, SideTails, Verdict,
+};
+
+/// The width that sentences are wrapped to.
+const WIDTH: usize = 80;
+
+/// The whole comparison: what was compared, what differs, the verdict, and the numbers.
+pub fn render_comparison(comparison: &Comparison) -> String {
+    let sections = [
+        sides(comparison),
+        differs(comparison),
+        verdict(comparison),
+        metrics(comparison),
+        memory(comparison),
+        tails(comparison),
+        losses(&comparison.losses),
+        list("Notes", &comparison.notes),
+        gate(&comparison.gate),
+    ];
+    sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+fn sides(comparison: &Comparison) -> String {
+    let lines = [("base", &comparison.base), ("candidate", &comparison.candidate)];
+    lines.iter().flat_map(|(role, side)| side_lines(role, side)).collect::<Vec<_>>().join("\n")
+}
+
+fn side_lines(role: &str, side: &Repeats) -> Vec<String> {
+    let runs = match side.runs.as_slice() {
+        [one] if *one == side.name => String::new(),
+        [one] => format!(" (run {one})"),
+        several => format!(" ({} runs)", several.len()),
+    };
+    let mut lines = vec![format!("{role:<9}  {}{runs}", side.name)];
+    let left_out = side.left_out.iter().map(|run| format!("left out: {}: {}", run.run, run.why));
+    lines.extend(left_out.map(|text| wrapped(&text, 11)));
+    if !side.unpaired.is_empty() {
+        let text = format!("without a partner on the other side: {}", side.unpaired.join(", "));
+        lines.push(wrapped(&text, 11));
+    }
+    lines
+}
+
+fn differs(comparison: &Comparison) -> String {
+    if comparison.differences.is_empty() {
+        return "Differs: nothing that was recorded".to_owned();
+    }
+    let lines = comparison.differences.iter().map(difference).collect::<Vec<_>>();
+    let changed = comparison.differences.iter().filter(|d| d.kind != FieldKind::Length).count();
+    let variables = match changed {
+        0 => "only how long was measured",
+        1 => "one variable",
+        _ => "several variables: no change below can be put down to one of them",
+    };
+    format!("Differs ({variables})\n{}", lines.join("\n"))
+}
+
+fn difference(difference: &Difference) -> String {
+    let plain = |value: &Option<Value>| match value {
+        None | Some(Value::Null) => "(absent)".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    let kind = if difference.kind == FieldKind::Choice { "" } else { difference.kind.as_str() };
+    let line =
+        format!("{}: {} → {}", difference.field, plain(&difference.base), plain(&difference.candidate));
+    wrapped(&if kind.is_empty() { line } else { format!("{line} ({kind})") }, 2)
+}
+
+fn verdict(comparison: &Comparison) -> String {
+    let of = match comparison.quantity {
+        Quantity::Step => "time of a step",
+        Quantity::Token => "time a token: steps have different numbers of them",
+    };
+    let word = match comparison.verdict {
+        Verdict::CannotTell => "cannot tell",
+        other => other.as_str(),
+    };
+    let provisional = if comparison.provisional { ", provisionally" } else { "" };
+    let pairs =
+        if comparison.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", comparison.pairs) };
+    let few = if comparison.provisional { "; 5 pairs would be enough" } else { "" };
+    let margin = comparison.margin;
+    format!(
+        "Verdict: {word}{provisional} ({of})\n{}\n  evidence: {}, {pairs}{few}; margin ±{:.1} % ({})",
+        wrapped(&comparison.reason, 2),
+        comparison.evidence,
+        margin.pct,
+        margin.source
+    )
+}
+
+fn metrics(comparison: &Comparison) -> String {
+    let within = if comparison.pairs == 1 { "within runs" } else { "95 % interval" };
+    let mut table = table(&["what", "base", "candidate", "change", within]);
+    for metric in &comparison.metrics {
+        let value = |value| cell(value, |value| figure(value, metric.unit));
+        table.add_row(vec![
+            metric.name.to_owned(),
+            value(metric.base),
+            value(metric.candidate),
+            change(metric),
+            interval(metric),
+        ]);
+    }
+    put(&table)
+}
+
+fn figure(value: f64, unit: &str) -> String {
+    match unit {
+        "ms" => ms(value),
+        "µs" => ms(value / 1e3),
+        "bytes" => bytes(value as i64),
+        _ => count(value.round() as i64),
+    }
+}
+
+fn change(metric: &Metric) -> String {
+    cell(metric.change_pct, |change| format!("{change:+.1} %"))
+}
+
+fn interval(metric: &Metric) -> String {
+    match (metric.low_pct, metric.high_pct) {
+        (Some(low), Some(high)) if low == high => "exact".to_owned(),
+        (Some(low), Some(high)) => format!("{low:+.1} % to {high:+.1} %"),
+        _ => "—".to_owned(),
+    }
+}
+
+fn cell(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "—".to_owned(), text)
+}
+
+fn memory(comparison: &Comparison) -> String {
+    let known = comparison.bytes.0.iter().filter(|(_, bytes)| bytes.base.or(bytes.candidate).is_some());
+    let mut table = table(&["bytes of", "base", "candidate", "difference", "at"]);
+    for (category, found) in known.clone() {
+        let bytes_of = |value: Option<i64>| value.map_or_else(|| "—".to_owned(), bytes);
+        let difference = found.base.zip(found.candidate).map(|(base, candidate)| candidate - base);
+        table.add_row(vec![
+            category.to_string(),
+            bytes_of(found.base),
+            bytes_of(found.candidate),
+            difference.map_or_else(|| "—".to_owned(), signed),
+            format!("{}{}", found.moment, if found.varies { ", varies" } else { "" }),
+        ]);
+    }
+    if known.count() == 0 { "Memory was not traced.".to_owned() } else { put(&table) }
+}
+
+fn signed(difference: i64) -> String {
+    match difference {
+        0 => "0 B".to_owned(),
+        more if more > 0 => format!("+{}", bytes(more)),
+        less => bytes(less),
+    }
+}
+
+fn tails(comparison: &Comparison) -> String {
+    let mut table = table(&["slow steps", "median", "95 %", "99 %", "longest", "over 1.5 medians"]);
+    for (role, side) in [("base", comparison.tails.base), ("candidate", comparison.tails.candidate)] {
+        let SideTails { p50_ms, p95_ms, p99_ms, max_ms, slow_steps, steps } = side;
+        let times = [p50_ms, p95_ms, p99_ms, max_ms].map(|time| cell(time, ms));
+        let slow = format!("{} of {}", count(slow_steps as i64), count(steps as i64));
+        table.add_row([role.to_owned()].into_iter().chain(times).chain([slow]).collect::<Vec<_>>());
+    }
+    put(&table)
+}
+
+fn losses(losses: &LossesCompared) -> String {
+    let mut sentences = vec![match losses {
+        LossesCompared { same: None, .. } => "no step has a loss on both sides".to_owned(),
+        LossesCompared { same: Some(true), steps, .. } => {
+            format!("the same in all {} steps", count(*steps as i64))
+        }
+        LossesCompared { first_difference_step: Some(first), .. } => differing(losses, *first),
+        LossesCompared { .. } => "they differ".to_owned(),
+    }];
+    let broken = [("base", losses.base_not_finite_from), ("candidate", losses.candidate_not_finite_from)];
+    let broken = broken.into_iter().filter_map(|(side, from)| Some((side, from?)));
+    sentences.extend(broken.map(|(side, from)| format!("the {side}'s is no finite number in step {from}")));
+    if losses.repeats_differ {
+        sentences.push("the runs of a side have different ones, and its first run's are compared".to_owned());
+    }
+    wrapped(&format!("Losses: {}", sentences.join("; ")), 0)
+}
+
+fn differing(losses: &LossesCompared, first: i64) -> String {
+    let largest = losses.largest_difference.zip(losses.largest_difference_step);
+    let largest = largest.map(|(gap, step)| format!(", by {gap:.4} at most (step {step})"));
+    let end = losses.base_last.zip(losses.candidate_last);
+    let end = end.map(|(base, candidate)| format!("; in the end {base:.4} and {candidate:.4}"));
+    format!("they differ from step {first} on{}{}", largest.unwrap_or_default(), end.unwrap_or_default())
+}
+
+fn list(title: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = lines.iter().map(|line| wrapped(line, 2)).collect();
+    format!("{title}\n{}", lines.join("\n"))
+}
+
+fn gate(judged: &[Judged]) -> String {
+    let line = |judged: &Judged| format!("{}: {} ({})", judged.condition, judged.outcome, judged.why);
+    list("Gate", &judged.iter().map(line).collect::<Vec<_>>())
+}
+
+/// Breaks a sentence between words, every line indented; what follows the first a little more.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = vec![" ".repeat(indent)];
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        let begun = lines.last().is_some_and(|line| !line.trim().is_empty());
+        if begun && line + 1 + word.chars().count() > WIDTH {
+            lines.push(" ".repeat(indent + 2) + word);
+        } else if let Some(last) = lines.last_mut() {
+            *last += &if begun { format!(" {word}") } else { word.to_owned() };
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        let text = "word ".repeat(40).trim_end().to_owned();
+        let lines: Vec<String> = wrapped(&text, 2).lines().map(str::to_owned).collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
+        assert_eq!(lines.iter().flat_map(|line| line.split_whitespace()).count(), 40);
+        let long = "x".repeat(100);
+        assert_eq!(wrapped(&long, 2), format!("  {long}"));
+    }
+}
