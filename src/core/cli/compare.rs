@@ -8,7 +8,9 @@ use clap::Args;
 use super::exit::{CANNOT_TELL, DONE, Exit, FAILED, Outcome};
 use super::show::write_json;
 use crate::compare::{Comparison, Condition, GateOutcome, compare, judge, read_sides};
+use crate::record::Machine;
 use crate::report::render_comparison;
+use crate::store::{Calibrations, StoreError, home};
 
 const AFTER_HELP: &str = "\
 A side is a run, a folder of repeated runs of one configuration, or a baseline (`stepledger baseline`). The unit is \
@@ -46,10 +48,18 @@ pub struct CompareArgs {
 
 pub fn run(args: &CompareArgs) -> Outcome {
     let (base, candidate) = read_sides(&args.out, &args.base, &args.candidate).map_err(Exit::input)?;
-    let mut comparison = compare(&base, &candidate, None).map_err(Exit::input)?;
+    let noise_pct = known_noise(&base.machine).map_err(Exit::input)?;
+    let mut comparison = compare(&base, &candidate, noise_pct).map_err(Exit::input)?;
     comparison.gate = judge(&comparison, &args.fail_if);
     print(&comparison, args.json)?;
     Ok(exit_code(&comparison))
+}
+
+/// What `stepledger calibrate --noise` found on the machine that the runs were made on.
+fn known_noise(machine: &Machine) -> Result<Option<f64>, StoreError> {
+    let Some(home) = home() else { return Ok(None) };
+    let known = Calibrations::load(&home)?;
+    Ok(known.of(machine).and_then(|known| known.noise.as_ref()).map(|noise| noise.half_width_pct))
 }
 
 fn print(comparison: &Comparison, json: bool) -> anyhow::Result<()> {

@@ -88,8 +88,9 @@ fn verdict(comparison: &Comparison) -> String {
         if comparison.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", comparison.pairs) };
     let few = if comparison.provisional { "; 5 pairs would be enough" } else { "" };
     let margin = comparison.margin;
+    let verdict = wrapped(&format!("Verdict: {word}{provisional} ({of})"), 0);
     format!(
-        "Verdict: {word}{provisional} ({of})\n{}\n  evidence: {}, {pairs}{few}; margin ±{:.1} % ({})",
+        "{verdict}\n{}\n  evidence: {}, {pairs}{few}; margin ±{:.1} % ({})",
         wrapped(&comparison.reason, 2),
         comparison.evidence,
         margin.pct,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Damage, StoreError, file};
+use super::{Damage, StoreError, file, instant};
 
 const FILE: &str = "baselines.json";
 
@@ -24,7 +24,7 @@ pub struct Baselines {
 pub struct Baseline {
     /// A run's folder or a folder of runs: below the folder that the baselines lie in, or an absolute path.
     pub place: PathBuf,
-    #[serde(with = "chrono_text")]
+    #[serde(with = "instant")]
     pub set_at: DateTime<Utc>,
 }
 
@@ -78,19 +78,4 @@ fn portable(out: &Path, place: &Path) -> PathBuf {
     let whole = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (out, place) = (whole(out), whole(place));
     place.strip_prefix(&out).map(Path::to_owned).unwrap_or(place)
-}
-
-/// Instants as JSON has them: `2026-01-31T12:00:00Z`.
-mod chrono_text {
-    use chrono::{DateTime, SecondsFormat, Utc};
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(instant: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&instant.to_rfc3339_opts(SecondsFormat::Secs, true))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
 }

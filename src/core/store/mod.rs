@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod baselines;
+mod calibration;
 mod cell;
 mod decode;
 mod encode;
@@ -15,6 +16,7 @@ mod error;
 mod experiments;
 mod file;
 mod flat;
+mod instant;
 mod locate;
 mod reader;
 mod schema;
@@ -22,6 +24,7 @@ mod sink;
 mod writer;
 
 pub use baselines::{Baseline, Baselines};
+pub use calibration::{Calibrations, MachineCalibration, Noise, home};
 pub use error::{Damage, StoreError};
 pub use locate::{exactly, newest, resolve, run_folders};
 pub use reader::Dataset;
