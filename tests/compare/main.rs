@@ -6,6 +6,7 @@ mod program;
 mod abstentions;
 mod bad_input;
 mod baselines;
+mod calibrations;
 mod gate;
 mod made_up;
 mod shape;

@@ -4,6 +4,7 @@
 //! Of `compare --fail-if`: 0 passed, 1 a condition holds, 2 as above, 3 cannot be told.
 
 mod baseline;
+mod calibrate;
 mod compare;
 mod exit;
 mod experiment;
@@ -54,6 +55,8 @@ enum Command {
     /// Judge repeated runs: faster, slower, the same, or not to be told
     Compare(compare::CompareArgs),
     Baseline(baseline::BaselineArgs),
+    /// Measure what is true of this machine, whatever is run on it
+    Calibrate(calibrate::CalibrateArgs),
 }
 
 /// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
@@ -66,5 +69,6 @@ pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
         Command::Experiment(args) => experiment::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Baseline(args) => baseline::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
     })
 }

@@ -1,6 +1,6 @@
 //! Two sides of runs, compared: is the candidate faster, and what else became of it?
 //!
-//! The unit is a run of a process. [`read_sides`] reads the runs of both sides one at a time and keeps a few
+//! The unit is a run of a process. [`read_sides`] reads the runs of both sides a few at a time and keeps a few
 //! numbers of each ([`Repeat`]); [`compare`] pairs them in the order in which they started and judges the
 //! pairs by the method of [`stats`](crate::stats); a [`Condition`] makes a gate of the result.
 #![forbid(unsafe_code)]

@@ -1,6 +1,8 @@
-//! From names of runs, folders and baselines to sides: one run is read at a time.
+//! From names of runs, folders and baselines to sides: a handful of runs is held at a time.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::repeat::{RunTables, completed, peak_step};
 use super::side::{Gathering, Side};
@@ -60,31 +62,44 @@ fn read_side(name: &str, found: &Found) -> Result<Side, CompareError> {
             let tables = read_tables(&Dataset::open(dir)?)?;
             side.add(&tables).map_err(|why| CompareError::Unusable { run: name_of(dir), why })?;
         }
-        Found::Folder(folder) => {
-            for dir in run_folders(folder)? {
-                if let Err(why) = read_repeat(&dir, &mut side) {
-                    side.leave_out(name_of(&dir), &why);
-                }
-            }
-        }
+        Found::Folder(folder) => read_repeats(&run_folders(folder)?, &mut side),
     }
     side.finish()
 }
 
-/// Adds one run of many: one that cannot be read or compared is left out, by name.
-fn read_repeat(dir: &Path, side: &mut Gathering) -> Result<(), Unusable> {
-    let unreadable = |error: &dyn std::error::Error| Unusable::Unreadable(error.to_string());
-    let dataset = Dataset::open(dir).map_err(|error| unreadable(&error))?;
+/// Adds runs that lie together, a handful at a time: one that cannot be read or compared is left out, by name.
+fn read_repeats(dirs: &[PathBuf], side: &mut Gathering) {
+    let at_once = thread::available_parallelism().map_or(1, NonZero::get);
+    for dirs in dirs.chunks(at_once) {
+        for (dir, tables) in dirs.iter().zip(read_at_once(dirs)) {
+            if let Err(why) = tables.and_then(|tables| side.add(&tables)) {
+                side.leave_out(name_of(dir), &why);
+            }
+        }
+    }
+}
+
+/// Each run's tables, in the order of the runs, read on a thread of its own.
+fn read_at_once(dirs: &[PathBuf]) -> Vec<Result<RunTables, Unusable>> {
+    let fault = || Unusable::Unreadable("its reader panicked; please report it".to_owned());
+    thread::scope(|scope| {
+        let threads: Vec<_> = dirs.iter().map(|dir| scope.spawn(|| read_repeat(dir))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(fault()))).collect()
+    })
+}
+
+fn read_repeat(dir: &Path) -> Result<RunTables, Unusable> {
+    let unreadable = |error: StoreError| Unusable::Unreadable(error.to_string());
+    let dataset = Dataset::open(dir).map_err(unreadable)?;
     completed(dataset.run())?;
-    let tables = read_tables(&dataset).map_err(|error| unreadable(&error))?;
-    side.add(&tables)
+    read_tables(&dataset).map_err(unreadable)
 }
 
 /// Reads what a comparison looks at: steps, phases, and the ledger of one step; no allocations.
 pub fn read_tables(dataset: &Dataset) -> Result<RunTables, StoreError> {
     let steps = dataset.steps()?;
     let ledger = peak_step(&steps).map(|step| dataset.ledger_of(step)).transpose()?.unwrap_or_default();
-    Ok(RunTables { run: dataset.run().clone(), steps, phases: dataset.phases()?, ledger })
+    Ok(RunTables { run: dataset.run().clone(), steps, phases: dataset.phase_times()?, ledger })
 }
 
 fn name_of(dir: &Path) -> String {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 
 use super::Unusable;
-use crate::record::{LedgerMoment, Phase, PhaseRow, RunRow, RunStatus, SpanKind, StepRow};
+use crate::record::{LedgerMoment, Phase, RunRow, RunStatus, SpanKind, StepRow};
 use crate::stats::{RunEstimate, Settled, TRIM, trimmed_mean};
+use crate::store::PhaseTime;
 
 /// The largest share of a run's time that the instruments may have cost.
 pub const MOST_OVERHEAD: f64 = 0.05;
@@ -16,7 +17,7 @@ pub const MOST_OVERHEAD: f64 = 0.05;
 pub struct RunTables {
     pub run: RunRow,
     pub steps: Vec<StepRow>,
-    pub phases: Vec<PhaseRow>,
+    pub phases: Vec<PhaseTime>,
     /// The moments of the step that [`peak_step`] names.
     pub ledger: Vec<LedgerMoment>,
 }
@@ -94,7 +95,7 @@ fn step_times(measured: &[&StepRow], steps: usize) -> Result<(RunEstimate, Settl
 }
 
 /// Of each phase, over the steps `kept`. A step in which it did not run counts as one in which it took no time.
-fn phase_times(phases: &[PhaseRow], kept: &[i64]) -> [Option<f64>; Phase::ALL.len()] {
+fn phase_times(phases: &[PhaseTime], kept: &[i64]) -> [Option<f64>; Phase::ALL.len()] {
     let places: HashMap<i64, usize> = kept.iter().enumerate().map(|(place, step)| (*step, place)).collect();
     let mut times = [const { Vec::new() }; Phase::ALL.len()];
     for row in phases.iter().filter(|row| row.kind == SpanKind::Phase) {

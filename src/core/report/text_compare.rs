@@ -195,7 +195,8 @@ fn losses(losses: &LossesCompared) -> String {
 
 fn differing(losses: &LossesCompared, first: i64) -> String {
     let largest = losses.largest_difference.zip(losses.largest_difference_step);
-    let largest = largest.map(|(gap, step)| format!(", by {gap:.4} at most (step {step})"));
+    let size = |gap: f64| if gap < 1e-3 { format!("{gap:.1e}") } else { format!("{gap:.4}") };
+    let largest = largest.map(|(gap, step)| format!(", by {} at most (step {step})", size(gap)));
     let end = losses.base_last.zip(losses.candidate_last);
     let end = end.map(|(base, candidate)| format!("; in the end {base:.4} and {candidate:.4}"));
     format!("they differ from step {first} on{}{}", largest.unwrap_or_default(), end.unwrap_or_default())

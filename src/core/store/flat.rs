@@ -8,7 +8,8 @@ use chrono::{DateTime, Utc};
 use super::Damage;
 use super::schema::Stamp;
 use crate::record::{
-    ByCategory, Category, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow, RunStatus, Trace,
+    ByCategory, Category, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow, RunStatus,
+    SpanKind, Trace,
 };
 
 /// [`RunRow`] without the stamp's columns, the machine's fields beside the others, and `config` as text.
@@ -124,6 +125,15 @@ impl RunColumns {
             missing: self.missing,
         })
     }
+}
+
+/// What a row of the `phases` table says of time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseTime {
+    pub step: i64,
+    pub kind: SpanKind,
+    pub phase: Phase,
+    pub total_ns: i64,
 }
 
 /// One category of a [`LedgerMoment`].

@@ -26,6 +26,7 @@ mod writer;
 pub use baselines::{Baseline, Baselines};
 pub use calibration::{Calibrations, MachineCalibration, Noise, home};
 pub use error::{Damage, StoreError};
+pub use flat::PhaseTime;
 pub use locate::{exactly, newest, resolve, run_folders};
 pub use reader::Dataset;
 pub use sink::RunFolder;

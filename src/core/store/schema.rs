@@ -9,8 +9,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field};
 use chrono::{DateTime, Utc};
 
+use super::Damage;
 use super::cell::{decode, encode, field};
-use super::{Damage, flat::LedgerRow, flat::RunColumns};
+use super::flat::{LedgerRow, PhaseTime, RunColumns};
 use crate::record::{
     AllocationRow, Category, Detail, EvidenceLevel, ExperimentRow, Moment, Phase, PhaseRow, RunRow,
     RunStatus, SpanKind, StepRow, Trace,
@@ -132,6 +133,14 @@ table! { "phases", PhaseRow {
     begin_ns: Option<i64>,
     total_ns: i64,
     device_ns: Option<i64>,
+} }
+
+// The columns of `phases` that add up to the step, for those who read many runs.
+table! { "phases", PhaseTime {
+    step: i64,
+    kind: SpanKind,
+    phase: Phase,
+    total_ns: i64,
 } }
 
 table! { "experiments", ExperimentRow {

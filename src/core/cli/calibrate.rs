@@ -1,0 +1,102 @@
+//! `stepledger calibrate`: what is true of this machine, whatever is run on it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use chrono::Utc;
+use clap::{Args, value_parser};
+
+use super::exit::{DONE, Exit, Outcome};
+use super::show::write_json;
+use crate::compare::{noise, read_sides};
+use crate::store::{Calibrations, Noise, home};
+
+const AFTER_HELP: &str = "\
+`--noise` trains the same model again and again, each time in a process of its own, in pairs. What the two runs of a \
+pair differ by is noise: `stepledger compare` takes no smaller difference for a change. Leave the machine as it is when \
+you measure. It is kept in calibration.json in $STEPLEDGER_HOME (or $XDG_STATE_HOME/stepledger, or \
+~/.local/state/stepledger), for each machine.
+
+Examples:
+  stepledger calibrate --noise
+  stepledger calibrate --noise --pairs 10 -- --batch 16 --threads 1";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub struct CalibrateArgs {
+    /// Measure how much runs of the same program differ
+    #[arg(long, required = true)]
+    noise: bool,
+    /// How many pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(5..=1000))]
+    pairs: u32,
+    /// The folder of runs; these get a folder of their own in it
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Print what was found as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Flags of `stepledger run` [default: its defaults]
+    #[arg(last = true, value_name = "RUN FLAGS")]
+    flags: Vec<String>,
+}
+
+pub fn run(args: &CalibrateArgs) -> Outcome {
+    let home = home().ok_or_else(|| Exit::input("there is no folder to keep it in; set STEPLEDGER_HOME"))?;
+    let mut known = Calibrations::load(&home).map_err(Exit::input)?;
+    let folder = args.out.join(format!("noise-{}", Utc::now().format("%Y%m%d-%H%M%S")));
+    make_pairs(args, &folder)?;
+    let (first, second) = read_sides(&folder, SIDES[0], SIDES[1])?;
+    let found = noise(&first, &second, &args.flags, Utc::now())?;
+    known.of_mut(&first.machine).noise = Some(found.clone());
+    let path = known.save(&home)?;
+    tell(&found, args.json)?;
+    eprintln!("kept in {}; the runs are in {}", path.display(), folder.display());
+    Ok(DONE)
+}
+
+/// The folders of the first and the second runs of the pairs.
+const SIDES: [&str; 2] = ["a", "b"];
+
+/// Runs the pairs; which side comes first takes turns, so that no order is in the difference.
+fn make_pairs(args: &CalibrateArgs, folder: &Path) -> anyhow::Result<()> {
+    for pair in 0..args.pairs {
+        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
+        for side in order {
+            train(&folder.join(SIDES[side]), &args.flags)?;
+        }
+        eprintln!("pair {} of {}", pair + 1, args.pairs);
+    }
+    Ok(())
+}
+
+/// One `stepledger run` in a process of its own, since that is what has a lot of its own.
+fn train(out: &Path, flags: &[String]) -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("this program's own path is not known")?;
+    let mut command = Command::new(program);
+    command.arg("run").args(flags).args(["--quiet", "--json", "--out"]).arg(out);
+    let output = command.stdin(Stdio::null()).output().context("the program cannot be started")?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    let told = told.trim().trim_start_matches("stepledger: ");
+    match output.status.code() {
+        Some(0) => Ok(()),
+        Some(2) => Err(Exit::input(told)),
+        _ => anyhow::bail!("a run ended with {}: {told}", output.status),
+    }
+}
+
+fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    if json {
+        return Ok(write_json(&mut stdout, noise)?);
+    }
+    let Noise { pairs, half_width_pct, pair_sd_pct, mean_pct, .. } = noise;
+    writeln!(
+        stdout,
+        "Noise ±{half_width_pct:.2} % (95 % interval of {pairs} pairs of the same program; a pair scatters by \
+         {pair_sd_pct:.2} %, its mean is {mean_pct:+.2} %)"
+    )?;
+    Ok(())
+}
