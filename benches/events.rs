@@ -4,13 +4,13 @@
 //! `cargo bench --bench events`. Each size makes and drops small tensors in one forward, bare and under a
 //! probe in turn; the hook's cost is the difference of the medians, the ledger's is the observer's own time.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::error::Error;
 use std::rc::Rc;
 use std::time::Instant;
 
 use stepledger::probe::{BYTES_PER_EVENT, Options, Probe};
-use stepledger::record::{AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepRecords};
+use stepledger::record::{AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepRecords, StepRow};
 use stepledger::stats::median;
 use tch::{Device, Kind, Tensor};
 
@@ -45,24 +45,28 @@ fn work(events: u64) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// The same in the third of three equal steps under a probe: its seconds, the observer's seconds after it, events
-/// dropped. A loop has many steps, and the observer's memory is there after the first.
+/// The same in the last two thirds of several equal steps under a probe: seconds a step, the observer's seconds
+/// a step, events dropped. A loop has many steps: the observer's memory is there after the first, and small ones are
+/// filed several at a time.
 fn observed(events: u64) -> Result<(f64, f64, i64), Box<dyn Error>> {
-    let seen = Rc::new(Cell::new((0, 0)));
+    let third = 1 + 4096 / events as usize;
+    let seen = Rc::new(RefCell::new(Vec::new()));
     let mut probe = Probe::start(Options::new("bench"), Counter(seen.clone()))?;
-    let mut seconds = 0.0;
-    for _ in 0..3 {
+    let mut seconds = Vec::new();
+    for _ in 0..3 * third {
         let mut step = probe.step();
-        seconds = step.forward(|| work(events));
+        seconds.push(step.forward(|| work(events)));
         step.finish(None, None)?;
     }
     probe.finish()?;
-    let (observer_ns, dropped) = seen.get();
-    Ok((seconds, observer_ns as f64 / 1e9, dropped))
+    let observer_ns: i64 = seen.borrow()[third..].iter().map(|step| step.observer_ns).sum();
+    let dropped = seen.borrow().iter().map(|step| step.dropped_events).sum();
+    let steps = 2.0 * third as f64;
+    Ok((seconds[third..].iter().sum::<f64>() / steps, observer_ns as f64 / 1e9 / steps, dropped))
 }
 
-/// Keeps nothing but the observer's own figures.
-struct Counter(Rc<Cell<(i64, i64)>>);
+/// Keeps the steps' rows alone.
+struct Counter(Rc<RefCell<Vec<StepRow>>>);
 
 impl Sink for Counter {
     fn begin(&mut self, _run: &RunRow) -> Result<(), SinkError> {
@@ -70,7 +74,7 @@ impl Sink for Counter {
     }
 
     fn push(&mut self, records: StepRecords) {
-        self.0.set((records.step.observer_ns, records.step.dropped_events));
+        self.0.borrow_mut().push(records.step);
     }
 
     fn push_between(&mut self, _records: BetweenRecords) {}

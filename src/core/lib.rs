@@ -11,4 +11,5 @@ pub mod report;
 pub mod rules;
 pub mod stats;
 pub mod store;
+pub mod sweep;
 pub mod theory;

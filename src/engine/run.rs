@@ -125,6 +125,7 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
     };
     settings.insert("init".into(), serde_json::to_value(&config.files.init)?);
     Ok(Options::new(config.model.as_str())
+        .run_id(args.account.run_id.clone())
         .config(settings)
         .trace(args.account.trace)
         .warmup(config.warmup)

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::error::ProbeError;
-use super::hook::{self, Beside, Hook, HookError, Watch};
+use super::hook::{self, Hook, Watch};
 use super::options::Options;
-use crate::ledger::{Event, Identity, Ledger, SiteNames, StepAccount};
+use crate::ledger::{Event, Identity, Ledger, SiteNames, StepAccount, kind};
 use crate::record::{AllocationRow, Trace};
 
 /// Absent when only times are traced.
@@ -14,8 +14,9 @@ pub struct Memory {
     /// Nanoseconds that recording one event costs.
     pub ns_per_event: f64,
     ledger: Ledger,
-    /// Kept for its room.
+    /// What has been read and is not filed yet, after the first `filed`, which are.
     events: Vec<Event>,
+    filed: usize,
 }
 
 impl Memory {
@@ -33,23 +34,37 @@ impl Memory {
         let epoch_ns = hook::now_ns();
         let (held_bytes, first_id) = hook.begin_account();
         let ledger = Ledger::new(epoch_ns, held_bytes, first_id);
-        Ok((Some(Memory { hook: Rc::new(hook), ns_per_event, ledger, events: Vec::new() }), epoch_ns))
+        Ok((
+            Some(Memory { hook: Rc::new(hook), ns_per_event, ledger, events: Vec::new(), filed: 0 }),
+            epoch_ns,
+        ))
     }
 
-    /// Reads what the hook has written since the last time, and files it.
-    pub fn file(&mut self, identities: &[Identity], names: &dyn SiteNames) -> StepAccount {
-        self.events.clear();
+    /// Takes what the hook has written, so that all its room is there for what comes.
+    pub fn read(&mut self) {
+        if self.filed == self.events.len() {
+            self.events.clear();
+            self.filed = 0;
+        }
         self.hook.drain(&mut self.events);
-        self.ledger.file(&self.events, identities, names)
+    }
+
+    /// How many events have been read and not filed yet.
+    pub fn waiting(&self) -> usize {
+        self.events.len() - self.filed
+    }
+
+    /// Files what has been read: until the end of `step`, or all of it.
+    pub fn file(&mut self, step: Option<i64>, identities: &[Identity], names: &dyn SiteNames) -> StepAccount {
+        let waiting = &self.events[self.filed..];
+        let is_end = |event: &Event| event.kind == kind::STEP_END && Some(event.id as i64) == step;
+        let count = waiting.iter().position(is_end).map_or(waiting.len(), |place| place + 1);
+        self.filed += count;
+        self.ledger.file(&waiting[..count], identities, names)
     }
 
     /// The lifetimes that have not ended.
     pub fn open(&self) -> Vec<AllocationRow> {
         self.ledger.open()
-    }
-
-    /// What lies beside the account, where the device has a caching allocator.
-    pub fn beside(&self) -> Result<Option<Beside>, HookError> {
-        self.hook.beside()
     }
 }

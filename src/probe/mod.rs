@@ -9,6 +9,7 @@ mod names;
 mod opening;
 mod options;
 mod recompute;
+mod recorder;
 mod session;
 mod shares;
 mod spans;

@@ -13,7 +13,7 @@ pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow 
     let started_at = Utc::now();
     RunRow {
         schema_version: SCHEMA_VERSION,
-        run_id: new_run_id(&options.program, started_at),
+        run_id: options.run_id.clone().unwrap_or_else(|| new_run_id(&options.program, started_at)),
         rank: 0,
         program: options.program.clone(),
         status: RunStatus::Running,

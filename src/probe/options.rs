@@ -9,6 +9,7 @@ use crate::record::Trace;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(super) program: String,
+    pub(super) run_id: Option<String>,
     pub(super) config: Map<String, Value>,
     pub(super) trace: Trace,
     pub(super) warmup: i64,
@@ -23,6 +24,7 @@ impl Options {
     pub fn new(program: impl Into<String>) -> Self {
         Options {
             program: program.into(),
+            run_id: None,
             config: Map::new(),
             trace: Trace::Allocations,
             warmup: 0,
@@ -30,6 +32,13 @@ impl Options {
             device: Device::Cpu,
             limit_bytes: None,
         }
+    }
+
+    /// The run's id, which must be new where its records go and fit in a path; `None` makes one of the time
+    /// and the program's name.
+    pub fn run_id(mut self, run_id: Option<String>) -> Self {
+        self.run_id = run_id;
+        self
     }
 
     /// The configuration, kept with the run and compared between runs.

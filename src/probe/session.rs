@@ -12,20 +12,12 @@ use super::hook;
 use super::memory::Memory;
 use super::opening::opening_row;
 use super::options::Options;
-use super::shares::{busy_pct, total_ns};
+use super::recorder::{Findings, Recorder};
 use super::spans::{Spans, set_current, unset_current};
 use super::step::Step;
 use super::timing::{Clock, CudaClock};
 use super::watched::{self, Watched};
-use crate::ledger::{Identity, StepAccount};
-use crate::record::{
-    AllocationRow, BetweenRecords, Category, Detail, FailedAllocation, Phase, PhaseRow, RunRow, RunStatus,
-    Sink, StepRecords, StepRow,
-};
-
-/// Lifetimes that wait for a flush at most, but for those of one step. At about 200 bytes each (of two events) that is
-/// 100 MiB, and as much again while a flush is being written.
-const MOST_LIFETIMES: usize = 1 << 19;
+use crate::record::{Detail, FailedAllocation, Phase, RunRow, RunStatus, Sink, StepRow};
 
 /// Watches one training loop. Start it before the model is built, so that the model's own memory is seen.
 ///
@@ -33,21 +25,11 @@ const MOST_LIFETIMES: usize = 1 << 19;
 pub struct Probe {
     run: RunRow,
     warmup: i64,
-    flush_every: usize,
     epoch_ns: i64,
-    memory: Option<Memory>,
     pub(super) spans: Rc<RefCell<Spans>>,
     watched: Watched,
-    identities: Vec<Identity>,
-    sink: Box<dyn Sink>,
+    recorder: Recorder,
     next_step: i64,
-    unflushed: usize,
-    unflushed_lifetimes: usize,
-    /// What flushing took after the last step; it is charged to the next one.
-    carried_observer_ns: i64,
-    /// The most that was unattributed so far, or differed between the allocator's total and the categories.
-    unexplained_bytes: i64,
-    opened: bool,
     ended: bool,
 }
 
@@ -60,19 +42,11 @@ impl Probe {
         let probe = Probe {
             run: opening_row(&options, memory.as_ref().map(|memory| memory.ns_per_event)),
             warmup: options.warmup,
-            flush_every: options.flush_every,
             epoch_ns,
-            memory,
             spans: Rc::new(RefCell::new(Spans::new(hook, device, epoch_ns))),
             watched: Watched::default(),
-            identities: Vec::new(),
-            sink: Box::new(sink),
+            recorder: Recorder::new(Box::new(sink), memory, options.flush_every),
             next_step: 0,
-            unflushed: 0,
-            unflushed_lifetimes: 0,
-            carried_observer_ns: 0,
-            unexplained_bytes: 0,
-            opened: false,
             ended: false,
         };
         set_current(probe.spans.clone());
@@ -82,11 +56,7 @@ impl Probe {
     /// Opens the run in the sink, now that all is known of it. The first step does this by itself; call it
     /// before to hear of trouble sooner.
     pub fn open(&mut self) -> Result<(), ProbeError> {
-        if !self.opened {
-            self.sink.begin(&self.run).map_err(ProbeError::Open)?;
-            self.opened = true;
-        }
-        Ok(())
+        self.recorder.open(&self.run)
     }
 
     /// Learns the variables of a store: their blocks are parameters or buffers, their `.grad`s gradients.
@@ -108,8 +78,8 @@ impl Probe {
         states: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
         detail: Option<Detail>,
     ) -> Result<(), ProbeError> {
-        if self.memory.is_some() {
-            self.identities.extend(watched::states(states, detail)?);
+        if self.recorder.traces_memory() {
+            self.recorder.identify(watched::states(states, detail)?);
         }
         Ok(())
     }
@@ -128,8 +98,7 @@ impl Probe {
         };
         let made = in_phase(&self.spans, Phase::Validation, depth, work);
         self.identify()?;
-        let phases = self.spans.borrow_mut().rows_between(self.next_step);
-        self.file_between(phases);
+        self.file_between();
         Ok(made)
     }
 
@@ -159,8 +128,8 @@ impl Probe {
 
     /// Looks up which blocks are variables and gradients at this instant.
     pub(super) fn identify(&mut self) -> Result<(), ProbeError> {
-        if self.memory.is_some() {
-            self.identities.extend(self.watched.identities()?);
+        if self.recorder.traces_memory() {
+            self.recorder.identify(self.watched.identities()?);
         }
         Ok(())
     }
@@ -170,84 +139,29 @@ impl Probe {
         self.spans.borrow_mut().leave_step(step);
         // Without the gradients' names what is left of the step is still filed, by lifetime.
         let _ = self.identify();
-        self.run.out_of_memory = self.file_between(Vec::new());
+        self.run.out_of_memory = self.file_between();
     }
 
-    /// Files what belongs to no finished step and passes it on; returns the last allocation that failed in it.
-    fn file_between(&mut self, phases: Vec<PhaseRow>) -> Option<FailedAllocation> {
-        let StepAccount { moments, ended, failed, .. } = self.file_events();
-        if self.opened {
-            self.sink.push_between(BetweenRecords { phases, moments, ended });
-        }
-        failed
+    /// Files what belongs to no finished step; returns the last allocation that failed in it.
+    fn file_between(&mut self) -> Option<FailedAllocation> {
+        self.recorder.add_between(self.next_step, &mut self.spans.borrow_mut())
     }
 
-    /// Files a step that has just ended and passes it on.
+    /// Records a step that has just ended.
     pub(super) fn record(&mut self, ended: EndedStep) -> Result<(), ProbeError> {
         let begin_ns = hook::now_ns();
         self.identify()?;
-        let dropped_before = self.run.dropped_events;
-        let account = self.file_events();
-        let wall_ns = ended.end_ns - ended.begin_ns;
-        let phases = self.spans.borrow_mut().rows(ended.step, wall_ns, &account.backward);
-        let traced = self.memory.is_some();
-        let beside = self.memory.as_ref().map(|memory| memory.beside()).transpose()?.flatten();
-        let step = StepRow {
+        let row = StepRow {
             step: ended.step,
             warmup: ended.step < self.warmup,
             started_at: self.instant(ended.begin_ns),
-            wall_ns,
+            wall_ns: ended.end_ns - ended.begin_ns,
             loss: ended.loss,
             tokens: ended.tokens,
-            device_busy_pct: busy_pct(&phases, wall_ns),
-            cpu_wait_ns: Some(total_ns(&phases, &[Phase::Dataloader])),
-            events: account.events,
-            dropped_events: self.run.dropped_events - dropped_before,
-            peak_bytes: traced.then_some(account.peak_bytes),
-            peak_phase: account.peak_phase,
-            difference_bytes: traced.then_some(account.difference_bytes),
-            observer_ns: hook::now_ns() - begin_ns + std::mem::take(&mut self.carried_observer_ns),
-            rounding_bytes: beside.map(|beside| beside.rounding_bytes),
-            cached_bytes: beside.map(|beside| beside.cached_bytes),
-            non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
+            ..StepRow::default()
         };
-        let StepAccount { moments, ended, .. } = account;
-        let lifetimes = ended.len();
-        self.sink.push(StepRecords { step, phases, moments, ended });
         self.next_step += 1;
-        self.flush_when_due(lifetimes)
-    }
-
-    /// After so many steps, or before what waits takes too much memory.
-    fn flush_when_due(&mut self, lifetimes: usize) -> Result<(), ProbeError> {
-        self.unflushed += 1;
-        self.unflushed_lifetimes += lifetimes;
-        if self.unflushed < self.flush_every && self.unflushed_lifetimes < MOST_LIFETIMES {
-            return Ok(());
-        }
-        (self.unflushed, self.unflushed_lifetimes) = (0, 0);
-        let begin_ns = hook::now_ns();
-        let open = self.open_lifetimes();
-        self.sink.flush(&open).map_err(ProbeError::Sink)?;
-        self.carried_observer_ns = hook::now_ns() - begin_ns;
-        Ok(())
-    }
-
-    /// Reads what the hook has written and files it.
-    fn file_events(&mut self) -> StepAccount {
-        let identities = std::mem::take(&mut self.identities);
-        let Some(memory) = &mut self.memory else { return StepAccount::default() };
-        let account = memory.file(&identities, &*self.spans.borrow());
-        self.run.dropped_events = memory.hook.dropped() as i64;
-        self.run.events += account.events;
-        let unattributed = account.moments.iter().map(|moment| moment.bytes[Category::Unattributed]).max();
-        let unexplained = account.difference_bytes.max(unattributed.unwrap_or(0));
-        self.unexplained_bytes = self.unexplained_bytes.max(unexplained);
-        account
-    }
-
-    fn open_lifetimes(&self) -> Vec<AllocationRow> {
-        self.memory.as_ref().map(Memory::open).unwrap_or_default()
+        self.recorder.add(row, begin_ns, &mut self.spans.borrow_mut())
     }
 
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
@@ -257,10 +171,12 @@ impl Probe {
         if matches!(status, RunStatus::Complete | RunStatus::OutOfMemory) {
             self.open()?;
         }
-        if !self.opened {
+        if !self.recorder.is_open() {
             return Ok(());
         }
-        let failed = self.file_between(Vec::new());
+        let failed = self.file_between();
+        let Findings { events, dropped_events, unexplained_bytes } = self.recorder.findings();
+        (self.run.events, self.run.dropped_events) = (events, dropped_events);
         // A run that is ended by something else has got over it.
         self.run.out_of_memory =
             failed.or(self.run.out_of_memory.take()).filter(|_| status == RunStatus::OutOfMemory);
@@ -270,20 +186,17 @@ impl Probe {
         if let Some(trouble) = self.spans.borrow().device_trouble() {
             self.run.missing.push(format!("device_ns: {trouble}"));
         }
-        if self.run.dropped_events > 0 {
-            let lost = self.run.dropped_events;
-            self.run
-                .missing
-                .push(format!("allocations: {lost} events did not fit the buffer and were dropped"));
+        if dropped_events > 0 {
+            self.run.missing.push(format!(
+                "allocations: {dropped_events} events did not fit the buffer and were dropped"
+            ));
         }
-        if self.unexplained_bytes > 0 {
-            let most = self.unexplained_bytes;
-            self.run
-                .missing
-                .push(format!("allocations: up to {most} bytes of the allocator's total are unattributed"));
+        if unexplained_bytes > 0 {
+            self.run.missing.push(format!(
+                "allocations: up to {unexplained_bytes} bytes of the allocator's total are unattributed"
+            ));
         }
-        let open = self.open_lifetimes();
-        self.sink.end(&self.run, &open).map_err(ProbeError::Sink)
+        self.recorder.end(&self.run)
     }
 
     fn instant(&self, at_ns: i64) -> DateTime<Utc> {

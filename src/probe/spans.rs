@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::ledger::{NodeTime, SiteNames, kind};
 use crate::record::{Phase, PhaseRow, SpanKind};
 
 /// One phase or scope, from enter to leave.
-struct Span {
+pub struct Span {
     phase: Phase,
     /// [`ROOT`] for the phase itself.
     scope: u32,
@@ -81,6 +82,7 @@ impl Spans {
     pub fn leave_step(&mut self, step: i64) {
         self.mark(kind::STEP_LEFT, step as u64);
         self.in_step = false;
+        self.closed.clear();
     }
 
     /// Begins to keep spans outside the steps.
@@ -124,10 +126,21 @@ impl Spans {
         self.close_to(depth, end_ns);
     }
 
-    /// One row for each phase and scope of the step just ended, which took `wall_ns`; `other` is what is
-    /// left of it. `backward` is what backward's nodes took, by the scope they belong to.
-    pub fn rows(&mut self, step: i64, wall_ns: i64, backward: &HashMap<u32, NodeTime>) -> Vec<PhaseRow> {
-        let mut rows = self.span_rows(step);
+    /// What has been closed in the step just ended, for [`Spans::rows`].
+    pub fn take_closed(&mut self) -> Vec<Span> {
+        mem::take(&mut self.closed)
+    }
+
+    /// One row for each phase and scope of a step, which took `wall_ns`; `other` is what is left of it.
+    /// `backward` is what backward's nodes took, by the scope they belong to.
+    pub fn rows(
+        &mut self,
+        closed: Vec<Span>,
+        step: i64,
+        wall_ns: i64,
+        backward: &HashMap<u32, NodeTime>,
+    ) -> Vec<PhaseRow> {
+        let mut rows = self.span_rows(closed, step);
         rows.extend(backward.iter().filter(|(scope, _)| **scope != ROOT).map(|(&scope, time)| PhaseRow {
             kind: SpanKind::Node,
             calls: time.calls,
@@ -142,17 +155,18 @@ impl Spans {
     /// The same of what has run between steps: its phases are no part of one.
     pub fn rows_between(&mut self, next_step: i64) -> Vec<PhaseRow> {
         self.in_step = false;
-        let mut rows = self.span_rows(next_step);
+        let closed = self.take_closed();
+        let mut rows = self.span_rows(closed, next_step);
         let phases = rows.iter_mut().filter(|row| row.kind == SpanKind::Phase);
         phases.for_each(|row| row.kind = SpanKind::Between);
         rows
     }
 
-    /// One row for each phase and scope that has been closed.
-    fn span_rows(&mut self, step: i64) -> Vec<PhaseRow> {
+    /// One row for each phase and scope among `closed`.
+    fn span_rows(&mut self, closed: Vec<Span>, step: i64) -> Vec<PhaseRow> {
         let mut rows: Vec<PhaseRow> = Vec::new();
         let mut row_of: HashMap<(Phase, u32), usize> = HashMap::new();
-        for span in std::mem::take(&mut self.closed) {
+        for span in closed {
             let device_ns = self.device_ns(&span);
             match row_of.entry((span.phase, span.scope)) {
                 Entry::Occupied(row) => add(&mut rows[*row.get()], &span, device_ns),
@@ -162,10 +176,14 @@ impl Spans {
                 }
             }
         }
+        rows
+    }
+
+    /// Says that no stamp taken so far will be asked for again.
+    pub fn reset_clock(&mut self) {
         if let Some(clock) = &mut self.device {
             clock.reset();
         }
-        rows
     }
 
     /// The first thing that went wrong with the device's clock.

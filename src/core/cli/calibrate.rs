@@ -2,16 +2,16 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::Context;
 use chrono::Utc;
 use clap::{Args, value_parser};
 
 use super::exit::{DONE, Exit, Outcome};
 use super::show::write_json;
 use crate::compare::{noise, read_sides};
+use crate::record::RunStatus;
 use crate::store::{Calibrations, Noise, home};
+use crate::sweep::{Program, Ran};
 
 const AFTER_HELP: &str = "\
 `--noise` trains the same model again and again, each time in a process of its own, in pairs. What the two runs of a \
@@ -62,29 +62,26 @@ const SIDES: [&str; 2] = ["a", "b"];
 
 /// Runs the pairs; which side comes first takes turns, so that no order is in the difference.
 fn make_pairs(args: &CalibrateArgs, folder: &Path) -> anyhow::Result<()> {
+    let program = Program::this()?;
     for pair in 0..args.pairs {
-        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
-        for side in order {
-            train(&folder.join(SIDES[side]), &args.flags)?;
+        let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
+        for side in order.map(|side| SIDES[side]) {
+            let ran = program.run(&folder.join(side), &format!("{side}-{pair:04}"), &args.flags)?;
+            completed(ran)?;
         }
         eprintln!("pair {} of {}", pair + 1, args.pairs);
     }
     Ok(())
 }
 
-/// One `stepledger run` in a process of its own, since that is what has a lot of its own.
-fn train(out: &Path, flags: &[String]) -> anyhow::Result<()> {
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let mut command = Command::new(program);
-    command.arg("run").args(flags).args(["--quiet", "--json", "--out"]).arg(out);
-    let output = command.stdin(Stdio::null()).output().context("the program cannot be started")?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    let told = told.trim().trim_start_matches("stepledger: ");
-    match output.status.code() {
-        Some(0) => Ok(()),
-        Some(2) => Err(Exit::input(told)),
-        _ => anyhow::bail!("a run ended with {}: {told}", output.status),
+/// Noise is measured between runs that went well.
+fn completed(ran: Ran) -> anyhow::Result<()> {
+    if ran.status == RunStatus::Complete {
+        return Ok(());
     }
+    let reason = ran.reason.unwrap_or_else(|| ran.status.to_string());
+    let message = format!("run {} did not complete: {reason}", ran.dir.display());
+    Err(if ran.refused { Exit::input(message) } else { anyhow::Error::msg(message) })
 }
 
 fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {

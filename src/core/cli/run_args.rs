@@ -144,6 +144,9 @@ pub struct AccountArgs {
     /// The folder of runs; this one gets a folder of its own in it
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub out: PathBuf,
+    /// The run's name, which is that of its folder too [default: made of the time and the model]
+    #[arg(long, value_name = "NAME")]
+    pub run_id: Option<String>,
     /// How deep to look: times only; every allocation too; or also which operator made each, and what backward
     /// spends on each scope
     #[arg(long, default_value_t = Trace::Allocations, value_parser = one_of::<Trace>(Trace::WORDS))]

@@ -69,7 +69,7 @@ pub struct Machine {
 }
 
 /// `steps-NNNN.parquet`: one row a step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepRow {
     pub step: i64,
     /// Warm-up steps come before the measured ones and are left out of every statistic.
@@ -92,7 +92,8 @@ pub struct StepRow {
     /// The largest difference, at any event of the step, between the allocator's own total and the
     /// sum of the categories. 0 is the proof that nothing was lost.
     pub difference_bytes: Option<i64>,
-    /// What the observer spent on this step after it ended: reading events, filing them.
+    /// What the observer spent, on the training thread, after this step ended: reading events, filing them.
+    /// Small steps are filed several at a time, and the last of them has the cost of all.
     pub observer_ns: i64,
     /// What a caching allocator's blocks were larger than was asked for, at the step's end. It is in the
     /// ledger too, as workspace. This and the two below are `None` on a CPU, which has no such allocator.

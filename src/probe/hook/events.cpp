@@ -54,6 +54,9 @@ std::atomic<uint64_t> blocks{1};
 std::atomic<bool> recording{false};
 std::atomic<bool> on_cuda{false};
 std::atomic<Chunk*> chunks[kChunks];
+// The chunk that was read last: the next one to be needed, whose pages are there already. What its slots say
+// is older than the event they will hold, so it needs no clearing.
+std::atomic<Chunk*> spare{nullptr};
 // Marks a chunk that could not be had: its events are dropped, and the reader knows not to wait for them.
 Chunk* const kNoMemory = reinterpret_cast<Chunk*>(alignof(Chunk));
 
@@ -62,16 +65,22 @@ std::atomic<uint32_t> scope{0};
 std::atomic<uint32_t> shared_site{0};
 std::atomic<uint64_t> shared_call{0};
 
+// Keeps a chunk for the next need, and frees the one that was kept before.
+void give_back(Chunk* chunk) {
+  if (chunk != kNoMemory) std::free(spare.exchange(chunk, std::memory_order_acq_rel));
+}
+
 // The chunk that event `number` belongs in, made on first use: straight from malloc, so that the observer
 // stays out of its own account.
 Chunk* chunk_for(uint32_t number) {
   std::atomic<Chunk*>& place = chunks[(number & (kPlaces - 1)) >> kChunkBits];
   Chunk* chunk = place.load(std::memory_order_acquire);
   if (chunk) return chunk;
-  Chunk* fresh = static_cast<Chunk*>(std::calloc(1, sizeof(Chunk)));
+  Chunk* fresh = spare.exchange(nullptr, std::memory_order_acq_rel);
+  if (!fresh) fresh = static_cast<Chunk*>(std::calloc(1, sizeof(Chunk)));
   if (!fresh) fresh = kNoMemory;
   if (place.compare_exchange_strong(chunk, fresh, std::memory_order_acq_rel)) return fresh;
-  if (fresh != kNoMemory) std::free(fresh);
+  give_back(fresh);
   return chunk;
 }
 
@@ -105,10 +114,10 @@ size_t read_events(Event* out, uint32_t count) {
       if (out) out[copied] = slot.event;
       ++copied;
     }
-    // A chunk read to its end goes back, so that only unread events hold memory.
+    // A chunk read to its end goes back, so that only unread events hold memory, and one chunk.
     if ((number & (kChunkEvents - 1)) == kChunkEvents - 1) {
       place.store(nullptr, std::memory_order_release);
-      if (chunk != kNoMemory) std::free(chunk);
+      give_back(chunk);
     }
   }
   tail.store((first + count) & kNumberMask, std::memory_order_release);

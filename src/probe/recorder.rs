@@ -1,0 +1,217 @@
+//! From steps that have ended to records in a sink.
+
+use std::mem;
+
+use super::error::ProbeError;
+use super::hook;
+use super::memory::Memory;
+use super::shares::{busy_pct, total_ns};
+use super::spans::{Span, Spans};
+use crate::ledger::{Identity, StepAccount};
+use crate::record::{
+    AllocationRow, BetweenRecords, Category, FailedAllocation, Phase, PhaseRow, RunRow, Sink, StepRecords,
+    StepRow,
+};
+
+/// Lifetimes that wait for a flush at most, but for those of one step. At about 200 bytes each (of two events) that is
+/// 100 MiB, and as much again while a flush is being written.
+const MOST_LIFETIMES: usize = 1 << 19;
+
+/// Events that may wait to be filed before the steps that they belong to are. Small steps are filed several at a
+/// time: each would begin with cold caches otherwise, which doubles what it costs.
+const WAITING_EVENTS: usize = 1 << 12;
+const WAITING_STEPS: usize = 32;
+
+/// Files what the hook writes, and hands it on.
+pub struct Recorder {
+    sink: Box<dyn Sink>,
+    memory: Option<Memory>,
+    flush_every: usize,
+    /// Of the step in progress.
+    identities: Vec<Identity>,
+    waiting: Vec<EndedStep>,
+    opened: bool,
+    unflushed: usize,
+    unflushed_lifetimes: usize,
+    /// What flushing took after the last step; it is charged to the next one.
+    carried_observer_ns: i64,
+    findings: Findings,
+}
+
+/// A step that has ended and is not filed yet.
+struct EndedStep {
+    /// What is known of it already; the rest is put in as it is filed.
+    row: StepRow,
+    spans: Vec<Span>,
+    identities: Vec<Identity>,
+}
+
+/// What filing has brought to light so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Findings {
+    pub events: i64,
+    pub dropped_events: i64,
+    /// The most that was unattributed, or differed between the allocator's total and the categories.
+    pub unexplained_bytes: i64,
+}
+
+impl Recorder {
+    pub fn new(sink: Box<dyn Sink>, memory: Option<Memory>, flush_every: usize) -> Self {
+        Recorder {
+            sink,
+            memory,
+            flush_every,
+            identities: Vec::new(),
+            waiting: Vec::new(),
+            opened: false,
+            unflushed: 0,
+            unflushed_lifetimes: 0,
+            carried_observer_ns: 0,
+            findings: Findings::default(),
+        }
+    }
+
+    /// Opens the run in the sink, if it is not open yet.
+    pub fn open(&mut self, run: &RunRow) -> Result<(), ProbeError> {
+        if !self.opened {
+            self.sink.begin(run).map_err(ProbeError::Open)?;
+            self.opened = true;
+        }
+        Ok(())
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.opened
+    }
+
+    pub fn findings(&self) -> Findings {
+        self.findings
+    }
+
+    pub fn traces_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Says what blocks are, for the events since the last step's end.
+    pub fn identify(&mut self, identities: Vec<Identity>) {
+        self.identities.extend(identities);
+    }
+
+    /// Takes a step that has just ended, which the observer has worked on since `begin_ns`. It is filed now or
+    /// with one of the next.
+    pub fn add(&mut self, row: StepRow, begin_ns: i64, spans: &mut Spans) -> Result<(), ProbeError> {
+        self.read();
+        let row = self.complete(row, begin_ns)?;
+        let identities = mem::take(&mut self.identities);
+        self.waiting.push(EndedStep { row, spans: spans.take_closed(), identities });
+        self.unflushed += 1;
+        let due = self.unflushed >= self.flush_every;
+        if due || self.waiting.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
+            self.settle(spans);
+        }
+        // After so many steps, or before what waits takes too much memory.
+        if due || self.unflushed_lifetimes >= MOST_LIFETIMES { self.flush() } else { Ok(()) }
+    }
+
+    /// Files what belongs to no finished step, after the steps before it, and passes it on. Returns the last
+    /// allocation that failed in it.
+    pub fn add_between(&mut self, next_step: i64, spans: &mut Spans) -> Option<FailedAllocation> {
+        self.read();
+        self.settle(spans);
+        let phases = spans.rows_between(next_step);
+        let identities = mem::take(&mut self.identities);
+        let StepAccount { moments, ended, failed, .. } = self.file(None, &identities, spans);
+        if self.opened {
+            self.sink.push_between(BetweenRecords { phases, moments, ended });
+        }
+        failed
+    }
+
+    /// Closes the run, whose row now says how it ended. Nothing may wait any more.
+    pub fn end(&mut self, run: &RunRow) -> Result<(), ProbeError> {
+        let open = self.open_lifetimes();
+        self.sink.end(run, &open).map_err(ProbeError::Sink)
+    }
+
+    /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost.
+    fn complete(&mut self, row: StepRow, begin_ns: i64) -> Result<StepRow, ProbeError> {
+        let Some(memory) = &self.memory else { return Ok(row) };
+        let beside = memory.hook.beside()?;
+        let dropped = memory.hook.dropped() as i64;
+        let before = mem::replace(&mut self.findings.dropped_events, dropped);
+        Ok(StepRow {
+            dropped_events: dropped - before,
+            rounding_bytes: beside.map(|beside| beside.rounding_bytes),
+            cached_bytes: beside.map(|beside| beside.cached_bytes),
+            non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
+            observer_ns: hook::now_ns() - begin_ns + mem::take(&mut self.carried_observer_ns),
+            ..row
+        })
+    }
+
+    fn read(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.read();
+        }
+    }
+
+    fn waiting_events(&self) -> usize {
+        self.memory.as_ref().map_or(0, Memory::waiting)
+    }
+
+    /// Files the steps that wait, in order, and passes them on. What that takes is charged to the last of them.
+    fn settle(&mut self, spans: &mut Spans) {
+        let begin_ns = hook::now_ns();
+        let waiting = mem::take(&mut self.waiting);
+        let last = waiting.len().saturating_sub(1);
+        for (number, EndedStep { mut row, spans: closed, identities }) in waiting.into_iter().enumerate() {
+            let account = self.file(Some(row.step), &identities, spans);
+            let phases = spans.rows(closed, row.step, row.wall_ns, &account.backward);
+            self.unflushed_lifetimes += account.ended.len();
+            if number == last {
+                row.observer_ns += hook::now_ns() - begin_ns;
+            }
+            self.sink.push(records(row, phases, account, self.memory.is_some()));
+        }
+        spans.reset_clock();
+    }
+
+    /// Files the events until the end of `step`, or all there are.
+    fn file(&mut self, step: Option<i64>, identities: &[Identity], spans: &Spans) -> StepAccount {
+        let Some(memory) = &mut self.memory else { return StepAccount::default() };
+        let account = memory.file(step, identities, spans);
+        let unattributed = account.moments.iter().map(|moment| moment.bytes[Category::Unattributed]).max();
+        let unexplained = account.difference_bytes.max(unattributed.unwrap_or(0));
+        self.findings.events += account.events;
+        self.findings.unexplained_bytes = self.findings.unexplained_bytes.max(unexplained);
+        account
+    }
+
+    fn flush(&mut self) -> Result<(), ProbeError> {
+        (self.unflushed, self.unflushed_lifetimes) = (0, 0);
+        let begin_ns = hook::now_ns();
+        let open = self.open_lifetimes();
+        self.sink.flush(&open).map_err(ProbeError::Sink)?;
+        self.carried_observer_ns = hook::now_ns() - begin_ns;
+        Ok(())
+    }
+
+    fn open_lifetimes(&self) -> Vec<AllocationRow> {
+        self.memory.as_ref().map(Memory::open).unwrap_or_default()
+    }
+}
+
+/// A step's records, its row completed by what was made of its spans and events.
+fn records(row: StepRow, phases: Vec<PhaseRow>, account: StepAccount, traced: bool) -> StepRecords {
+    let StepAccount { moments, ended, events, peak_bytes, peak_phase, difference_bytes, .. } = account;
+    let step = StepRow {
+        device_busy_pct: busy_pct(&phases, row.wall_ns),
+        cpu_wait_ns: Some(total_ns(&phases, &[Phase::Dataloader])),
+        events,
+        peak_bytes: traced.then_some(peak_bytes),
+        peak_phase,
+        difference_bytes: traced.then_some(difference_bytes),
+        ..row
+    };
+    StepRecords { step, phases, moments, ended }
+}
