@@ -27,7 +27,7 @@ pub use memory::{CategoryBytes, MEASURED_AT};
 pub use metrics::{Metric, SideTails};
 pub use noise::{NoNoise, noise};
 pub use read::{Found, find, read_sides, read_tables};
-pub use repeat::{MOST_OVERHEAD, Repeat, RunTables};
+pub use repeat::{MOST_OVERHEAD, Repeat, RunTables, peak_step};
 pub use setting::{Difference, FieldKind};
 pub use side::{LeftOut, Side};
 pub use verdict::{Decision, Margin, Quantity, Verdict};
