@@ -41,4 +41,4 @@ pub mod probe;
 #[cfg(feature = "torch")]
 pub mod train;
 
-pub use stepledger_core::{ledger, record, report, rules, stats, store, theory};
+pub use stepledger_core::{ledger, plan, record, report, rules, stats, store, theory};

@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod ledger;
+pub mod plan;
 pub mod record;
 pub mod report;
 pub mod rules;

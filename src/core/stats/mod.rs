@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod interval;
+mod line;
 
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};
+pub use line::{Line, Prediction, fit_line};
 
 /// The value below which the share `q` (0 to 1) of the values lies, between neighbours by their distance
 /// (Hyndman & Fan 1996, type 7, as NumPy and R do by default). `None` for no values.
