@@ -4,9 +4,16 @@
 
 mod exit;
 mod experiment;
+mod given;
 mod launch;
+mod list;
+mod machine;
+mod plan;
+mod plan_verify;
+mod rm;
 mod rules;
 mod run_args;
+mod settings;
 mod show;
 mod show_views;
 mod words;
@@ -33,6 +40,8 @@ Examples:
   stepledger show --json | jq .ledger     ... for programs
   stepledger show --timeline              a picture of the step's memory
   stepledger experiment RUN_A RUN_B       what one change did
+  stepledger plan --capacity-mb 64        the largest batch that fits, by policy
+  stepledger list --where batch=8         the runs of a folder
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
@@ -47,6 +56,12 @@ enum Command {
     Rules(rules::RulesArgs),
     /// Record what one change did, from two runs that differ in nothing else
     Experiment(experiment::ExperimentArgs),
+    /// Find the largest batch that fits a memory, and the best way to train with it
+    Plan(Box<plan::PlanArgs>),
+    /// List the runs of a folder, filtered and sorted
+    List(list::ListArgs),
+    /// Remove runs
+    Rm(rm::RmArgs),
 }
 
 /// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
@@ -57,5 +72,8 @@ pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
         Command::Show(args) => show::show(&args),
         Command::Rules(args) => rules::rules(&args),
         Command::Experiment(args) => experiment::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Rm(args) => rm::run(&args),
     })
 }

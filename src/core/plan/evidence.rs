@@ -47,7 +47,8 @@ impl<'r> Evidence<'r> {
         let max_batch = fitted.or(theory);
         let mut plan = self.at(max_batch.map(|batch| batch.max(1)));
         plan.max_batch = max_batch;
-        plan.theory_max_batch = theory.filter(|_| fitted.is_some());
+        plan.next_batch_peak_bytes = max_batch.and_then(|batch| self.peak_bytes(batch + 1));
+        plan.theory_max_batch = theory;
         plan.notes = notes(self, &plan);
         plan
     }
@@ -65,6 +66,7 @@ impl<'r> Evidence<'r> {
             max_batch: None,
             predicted_peak_bytes: fitted.map(|peak| peak.bytes).or(theory),
             peak_interval_bytes: fitted.and_then(|peak| peak.interval),
+            next_batch_peak_bytes: None,
             predicted_step_ms: step.map(|step| step.ms),
             step_interval_ms: interval,
             predicted_tokens_per_s: step.and_then(|step| rate(step.ms)),
@@ -72,7 +74,7 @@ impl<'r> Evidence<'r> {
             source: fitted.map(|_| Source::Fit).or(theory.map(|_| Source::Theory)),
             time_source: step.map(|step| step.source),
             extrapolates: batch.and_then(|batch| self.extrapolates(batch)),
-            theory_peak_bytes: theory.filter(|_| fitted.is_some()),
+            theory_peak_bytes: theory,
             theory_max_batch: None,
             recompute_share: self.shape.map(|shape| shape.recompute_share()),
             fit: (!self.runs.is_empty()).then(|| quality(&self.runs, self.peak.as_ref(), self.time.as_ref())),

@@ -21,6 +21,8 @@ pub struct Request {
     pub capacity_bytes: i64,
     /// The setting to plan for, as a run's configuration; with runs it is theirs instead.
     pub config: Map<String, Value>,
+    /// Where to train, likewise.
+    pub device: String,
     /// Fields of it that were asked for: runs that have others are not used. A `checkpoint` among them is the only
     /// policy to plan with; `device` counts too.
     pub given: Map<String, Value>,
@@ -33,7 +35,14 @@ impl Request {
     /// A plan from the closed forms alone.
     pub fn from_theory(config: Map<String, Value>, capacity_bytes: i64) -> Self {
         let defaults = config.clone();
-        Request { capacity_bytes, config, given: Map::new(), defaults, runs: Vec::new() }
+        Request {
+            capacity_bytes,
+            config,
+            device: CPU.to_owned(),
+            given: Map::new(),
+            defaults,
+            runs: Vec::new(),
+        }
     }
 }
 
@@ -115,8 +124,7 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
 /// The runs' own setting, if there are any; what was asked for beside it is for the runs to come.
 fn base(request: &Request, run: Option<&Measured>) -> Base {
     let Some(run) = run else {
-        let device = request.config.get("device").and_then(Value::as_str).unwrap_or("cpu").to_owned();
-        return Base { program: None, device, config: request.config.clone() };
+        return Base { program: None, device: request.device.clone(), config: request.config.clone() };
     };
     let mut config = run.config.clone();
     let known = request.given.iter().filter(|(field, _)| config.contains_key(*field));
@@ -199,6 +207,9 @@ fn check_floor(evidence: &[Evidence], capacity_bytes: i64) -> Result<(), PlanErr
 
 const MIB: i64 = 1 << 20;
 
+/// The device whose kernels and allocator the theory is of.
+const CPU: &str = "cpu";
+
 /// The run that would tell what is null, or scaled from one batch. From theory alone, no policy's in particular.
 fn needs(
     evidence: &Evidence,
@@ -220,7 +231,7 @@ fn missing(runs: &[&Measured], shape: Option<Shape>, policies: &[PolicyPlan], ba
     }
     if shape.is_none() {
         missing.push("theory: it covers the toy models without dropout only".to_owned());
-    } else if base.device != "cpu" {
+    } else if base.device != CPU {
         missing
             .push(format!("theory of {}: it is that of libtorch's CPU allocator and kernels", base.device));
     }

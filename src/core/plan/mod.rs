@@ -34,6 +34,7 @@ mod rank;
 mod select;
 #[cfg(test)]
 mod tests;
+mod verified;
 
 pub use error::PlanError;
 pub use fit::{CONFIDENCE, FitQuality};
@@ -43,3 +44,4 @@ pub use measured::{Measured, NotUsed};
 pub use placement::{Placement, Segmented};
 pub use policy::{Extrapolates, PolicyPlan, Source, TimeSource};
 pub use rank::{Best, RankedBy, RunnerUp};
+pub use verified::{Trial, Verified, trials};

@@ -46,6 +46,8 @@ pub struct PolicyPlan {
     pub max_batch: Option<i64>,
     pub predicted_peak_bytes: Option<i64>,
     pub peak_interval_bytes: Option<[i64; 2]>,
+    /// Of the next larger batch, which is the first that does not fit.
+    pub next_batch_peak_bytes: Option<i64>,
     pub predicted_step_ms: Option<f64>,
     pub step_interval_ms: Option<[f64; 2]>,
     pub predicted_tokens_per_s: Option<f64>,
@@ -55,7 +57,7 @@ pub struct PolicyPlan {
     pub time_source: Option<TimeSource>,
     /// Of the batch, beside those measured; null where nothing was.
     pub extrapolates: Option<Extrapolates>,
-    /// What theory says of the same, beside a fit: its peak at the same batch, and its own largest batch.
+    /// What theory says, whatever the source of the above: its peak at the same batch, and its own largest batch.
     pub theory_peak_bytes: Option<i64>,
     pub theory_max_batch: Option<i64>,
     /// What recomputation adds to a token's matrix products, as a share of them.

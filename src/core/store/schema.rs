@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Field};
 use chrono::{DateTime, Utc};
 
 use super::cell::{decode, encode, field};
-use super::{Damage, flat::LedgerRow, flat::RunColumns};
+use super::{Damage, StepGlance, flat::LedgerRow, flat::RunColumns};
 use crate::record::{
     AllocationRow, Category, Detail, EvidenceLevel, ExperimentRow, Moment, Phase, PhaseRow, RunRow,
     RunStatus, SpanKind, StepRow, Trace,
@@ -120,6 +120,14 @@ table! { "steps", StepRow {
     rounding_bytes: Option<i64>,
     cached_bytes: Option<i64>,
     non_torch_bytes: Option<i64>,
+} }
+
+// Some columns of the same table.
+table! { "steps", StepGlance {
+    warmup: bool,
+    wall_ns: i64,
+    tokens: Option<i64>,
+    peak_bytes: Option<i64>,
 } }
 
 table! { "phases", PhaseRow {
