@@ -11,7 +11,7 @@ use super::machine;
 use super::show::write_json;
 use crate::record::{RunRow, RunStatus};
 use crate::report::{Condition, ListedRun, Selection, StepRates, render_runs};
-use crate::store::{glance, is_being_written, run_folders};
+use crate::store::{StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
 Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
@@ -56,6 +56,9 @@ struct List {
 }
 
 pub fn run(args: &ListArgs) -> Outcome {
+    if !args.out.exists() {
+        return Err(Exit::input(StoreError::NoRuns(args.out.clone())));
+    }
     let folders = run_folders(&args.out).map_err(Exit::input)?;
     let host = machine::host();
     let runs: Vec<ListedRun> = folders.iter().map(|dir| listed(dir, host.as_deref())).collect();

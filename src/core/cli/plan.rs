@@ -16,7 +16,7 @@ use super::run_args::{ModelArgs, TrainingArgs};
 use super::settings::settings;
 use super::show::write_json;
 use super::words::{bytes_of, mebibytes};
-use crate::plan::{Measured, NotUsed, Plan, Request, Verified, plan as make};
+use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
 
@@ -110,11 +110,9 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
         given.insert("device".to_owned(), training.device.clone().into());
     }
     let capacity_bytes = capacity_bytes(args.capacity_mb, &training.device, &runs)?;
-    let defaults = defaults()?;
-    Ok((
-        Request { capacity_bytes, config, device: training.device.clone(), given, defaults, runs },
-        unreadable,
-    ))
+    let capacity_from = args.capacity_mb.map_or(CapacityFrom::Machine, |_| CapacityFrom::Asked);
+    let (device, defaults) = (training.device.clone(), defaults()?);
+    Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, runs }, unreadable))
 }
 
 fn owned((name, value): (&String, &Value)) -> (String, Value) {

@@ -8,17 +8,28 @@ use super::error::PlanError;
 use super::evidence::Evidence;
 use super::fit::CONFIDENCE;
 use super::measured::{Measured, NotUsed, canonical};
+use super::missing::missing;
 use super::placement::{Placement, placement};
 use super::policy::PolicyPlan;
 use super::rank::{Best, RankedBy, RunnerUp, rank};
 use super::select::select;
 use crate::theory::{Architecture, Checkpoint, ModelKind, Shape};
 
+/// Who says what to fit into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CapacityFrom {
+    Asked,
+    /// It is all the memory there is, of which the rest of the machine needs some.
+    Machine,
+}
+
 /// What is to be planned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The memory to fit into.
     pub capacity_bytes: i64,
+    pub capacity_from: CapacityFrom,
     /// The setting to plan for, as a run's configuration; with runs it is theirs instead.
     pub config: Map<String, Value>,
     /// Where to train, likewise.
@@ -37,6 +48,7 @@ impl Request {
         let defaults = config.clone();
         Request {
             capacity_bytes,
+            capacity_from: CapacityFrom::Asked,
             config,
             device: CPU.to_owned(),
             given: Map::new(),
@@ -58,6 +70,7 @@ pub struct Base {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     pub capacity_bytes: i64,
+    pub capacity_from: CapacityFrom,
     #[serde(flatten)]
     pub base: Base,
     /// Of all intervals.
@@ -109,6 +122,7 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
     let (ranked_by, best, runner_up) = rank(&policies, &commands);
     Ok(Plan {
         capacity_bytes: request.capacity_bytes,
+        capacity_from: request.capacity_from,
         missing: missing(&runs, shape, &policies, &base),
         base,
         confidence: CONFIDENCE,
@@ -208,7 +222,7 @@ fn check_floor(evidence: &[Evidence], capacity_bytes: i64) -> Result<(), PlanErr
 const MIB: i64 = 1 << 20;
 
 /// The device whose kernels and allocator the theory is of.
-const CPU: &str = "cpu";
+pub(super) const CPU: &str = "cpu";
 
 /// The run that would tell what is null, or scaled from one batch. From theory alone, no policy's in particular.
 fn needs(
@@ -222,34 +236,4 @@ fn needs(
         let batch = evidence.further_batch(commands.usual_batch());
         commands.run(batch, evidence.checkpoint.as_deref())
     })
-}
-
-fn missing(runs: &[&Measured], shape: Option<Shape>, policies: &[PolicyPlan], base: &Base) -> Vec<String> {
-    let mut missing = Vec::new();
-    if runs.is_empty() {
-        missing.push("tokens/s: no rate is known without a measured run; name some with --from".to_owned());
-    }
-    if shape.is_none() {
-        missing.push("theory: it covers the toy models without dropout only".to_owned());
-    } else if base.device != CPU {
-        missing
-            .push(format!("theory of {}: it is that of libtorch's CPU allocator and kernels", base.device));
-    }
-    let untraced: Vec<&str> =
-        runs.iter().filter(|run| run.peak_bytes.is_none()).map(|run| run.run_id.as_str()).collect();
-    if !untraced.is_empty() {
-        missing.push(format!(
-            "peak of {}: memory was not traced (--trace allocations does)",
-            untraced.join(", ")
-        ));
-    }
-    if runs.iter().any(|run| run.tokens.is_none()) {
-        missing.push("tokens/s: the runs do not say how many tokens a step has".to_owned());
-    }
-    let unrated = policies.iter().filter(|policy| policy.max_batch.is_some_and(|batch| batch > 0));
-    let unrated = unrated.filter(|policy| policy.predicted_step_ms.is_none()).count();
-    if unrated > 0 && !runs.is_empty() {
-        missing.push(format!("time of {unrated} policies that were not measured; they are not ranked"));
-    }
-    missing
 }

@@ -4,7 +4,9 @@ use super::tables::{put, table};
 use super::text::settings;
 use super::units::{bytes, count, ms, pct};
 use super::wrap::wrap;
-use crate::plan::{Extrapolates, Placement, Plan, PolicyPlan, RankedBy, Source, TimeSource};
+use crate::plan::{
+    CapacityFrom, Extrapolates, Placement, Plan, PolicyPlan, RankedBy, Segmented, Source, TimeSource,
+};
 
 /// How many policies are listed before the sizes of segments that matter least are left out.
 const LISTED: usize = 8;
@@ -15,7 +17,7 @@ pub fn render_plan(plan: &Plan) -> String {
         heading(plan),
         fitting(plan),
         verdict(plan),
-        plan.placement.as_ref().map(segments).unwrap_or_default(),
+        plan.placement.as_ref().and_then(segments).unwrap_or_default(),
         listed("Notes", plan.policies.iter().flat_map(notes)),
         needs(plan),
         listed("Not used", plan.not_used.iter().map(|run| format!("{}: {}", run.run, run.why))),
@@ -30,8 +32,12 @@ fn heading(plan: &Plan) -> String {
     for planned in ["batch", "checkpoint", "steps", "warmup", "seed"] {
         config.shift_remove(planned);
     }
+    let all = match plan.capacity_from {
+        CapacityFrom::Asked => "",
+        CapacityFrom::Machine => ", all of the machine's memory",
+    };
     format!(
-        "Plan for {} ({} bytes): {} on {}\n{}",
+        "Plan for {} ({} bytes{all}): {} on {}\n{}",
         bytes(plan.capacity_bytes),
         count(plan.capacity_bytes),
         program.unwrap_or("a program"),
@@ -41,36 +47,73 @@ fn heading(plan: &Plan) -> String {
 }
 
 fn fitting(plan: &Plan) -> String {
-    let mut table = table(&[
-        "checkpoint",
-        "batch",
-        "peak by fit",
-        "in theory",
-        "step",
-        "tokens/s",
-        "time from",
-        "batch is",
-    ]);
-    for column in [6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Left);
-        }
-    }
     let shown: Vec<&PolicyPlan> = plan.policies.iter().filter(|policy| is_shown(plan, policy)).collect();
-    shown.iter().for_each(|policy| {
-        table.add_row(row(policy));
-    });
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|column| shown.iter().any(|policy| (column.cell)(policy).is_some())).collect();
+    let mut table = table(&columns.iter().map(|column| column.header).collect::<Vec<_>>());
+    for policy in &shown {
+        let cell = |column: &&Column| (column.cell)(policy).unwrap_or_else(|| "—".to_owned());
+        table.add_row(columns.iter().map(cell).collect::<Vec<_>>());
+    }
     let more = plan.policies.len() - shown.len();
-    let more = if more > 0 {
-        format!("\n and {more} other sizes of segments (--json has them)")
-    } else {
-        String::new()
-    };
+    let more = (more > 0).then(|| format!("\n and {more} other sizes of segments (--json has them)"));
+    let none = shown.iter().any(|policy| policy.max_batch == Some(0));
+    let none = none.then_some("\n none: not even one sequence fits, and the numbers are of one");
     format!(
-        "The largest batch that fits, and what it is predicted to take\n{}{more}{}",
+        "The largest batch that fits, and what it is predicted to take\n{}{}{}{}",
         put(&table),
+        more.unwrap_or_default(),
+        none.unwrap_or_default(),
         intervals(plan)
     )
+}
+
+/// A column, shown where any policy has something in it. What comes from a fit and what comes from theory have
+/// columns of their own.
+struct Column {
+    header: &'static str,
+    cell: fn(&PolicyPlan) -> Option<String>,
+}
+
+const COLUMNS: [Column; 9] = [
+    Column { header: "checkpoint", cell: |policy| Some(name(policy)) },
+    Column {
+        header: "batch",
+        cell: |policy| {
+            policy.max_batch.map(|batch| if batch == 0 { "none".to_owned() } else { count(batch) })
+        },
+    },
+    Column {
+        header: "peak by fit",
+        cell: |policy| policy.predicted_peak_bytes.filter(|_| policy.source == Some(Source::Fit)).map(bytes),
+    },
+    Column { header: "in theory", cell: |policy| policy.theory_peak_bytes.map(bytes) },
+    Column { header: "step", cell: |policy| policy.predicted_step_ms.map(ms) },
+    Column {
+        header: "tokens/s",
+        cell: |policy| policy.predicted_tokens_per_s.map(|rate| count(rate.round() as i64)),
+    },
+    Column { header: "more products", cell: |policy| policy.recompute_share.map(|share| pct(100.0 * share)) },
+    Column { header: "time from", cell: time_from },
+    Column { header: "batch is", cell: distance },
+];
+
+fn time_from(policy: &PolicyPlan) -> Option<String> {
+    let word = match policy.time_source? {
+        TimeSource::Fit => "fit",
+        TimeSource::Scaled => "1 run",
+    };
+    Some(word.to_owned())
+}
+
+/// How far the batch lies from those that were measured.
+fn distance(policy: &PolicyPlan) -> Option<String> {
+    let word = match policy.extrapolates? {
+        Extrapolates::No => "within",
+        Extrapolates::Beyond => "beyond",
+        Extrapolates::Strongly => "far off",
+    };
+    Some(word.to_owned())
 }
 
 /// Of many sizes of segments only those that were measured or that something is said of.
@@ -86,36 +129,6 @@ fn is_shown(plan: &Plan, policy: &PolicyPlan) -> bool {
         || plan.best.as_ref().is_some_and(|best| named(&best.checkpoint))
         || plan.runner_up.as_ref().is_some_and(|second| named(&second.checkpoint))
         || placed.flatten().any(|size| policy.checkpoint.as_deref() == Some(size.checkpoint.as_str()))
-}
-
-fn row(policy: &PolicyPlan) -> Vec<String> {
-    let dash = || "—".to_owned();
-    let peak = |wanted: Source| policy.predicted_peak_bytes.filter(|_| policy.source == Some(wanted));
-    let time = match policy.time_source {
-        Some(TimeSource::Fit) => "fit",
-        Some(TimeSource::Scaled) => "one run, scaled",
-        None => "—",
-    };
-    let range = match policy.extrapolates {
-        Some(Extrapolates::No) => "measured",
-        Some(Extrapolates::Beyond) => "beyond",
-        Some(Extrapolates::Strongly) => "far beyond",
-        None => "",
-    };
-    vec![
-        name(policy),
-        match policy.max_batch {
-            Some(0) => "none".to_owned(),
-            Some(batch) => count(batch),
-            None => dash(),
-        },
-        peak(Source::Fit).map_or_else(dash, bytes),
-        policy.theory_peak_bytes.map_or_else(dash, bytes),
-        policy.predicted_step_ms.map_or_else(dash, ms),
-        policy.predicted_tokens_per_s.map_or_else(dash, |rate| count(rate.round() as i64)),
-        time.to_owned(),
-        range.to_owned(),
-    ]
 }
 
 fn name(policy: &PolicyPlan) -> String {
@@ -189,30 +202,21 @@ fn nothing_fits(plan: &Plan) -> String {
     )
 }
 
-fn segments(placement: &Placement) -> String {
-    let size = |size: &crate::plan::Segmented| match size.theory_max_batch {
+/// Nothing is said where nothing fits.
+fn segments(placement: &Placement) -> Option<String> {
+    let best = placement.for_capacity.as_ref()?;
+    let size = |size: &Segmented| match size.theory_max_batch {
         0 => format!("{} ({}, nothing fits)", size.blocks, size.checkpoint),
         batch => format!("{} ({}, batch {})", size.blocks, size.checkpoint, count(batch)),
     };
-    let capacity = placement.for_capacity.as_ref().map_or_else(
-        || "nothing fits the capacity".to_owned(),
-        |best| {
-            format!(
-                "best for this capacity {}, which computes {} again",
-                size(best),
-                pct(100.0 * best.recompute_share)
-            )
-        },
+    let text = format!(
+        "Blocks in a segment, in theory, of all from 1 to {}: for this capacity {}, for memory alone {}; √L would be {}.",
+        placement.layers,
+        size(best),
+        size(&placement.for_memory),
+        size(&placement.square_root)
     );
-    wrap(
-        &format!(
-            "Blocks in a segment, in theory, of all from 1 to {}: {capacity}; for memory alone {}; √L would be {}.",
-            placement.layers,
-            size(&placement.for_memory),
-            size(&placement.square_root)
-        ),
-        2,
-    )
+    Some(wrap(&text, 2))
 }
 
 fn notes(policy: &PolicyPlan) -> Vec<String> {

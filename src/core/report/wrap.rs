@@ -2,29 +2,22 @@
 
 const WIDTH: usize = 80;
 
-/// The text in lines of at most 80 columns where its words allow it, the later ones indented.
+/// The text in lines of at most 80 columns where its words allow it, the later ones indented by so many blanks.
 pub fn wrap(text: &str, indent: usize) -> String {
-    let mut lines = vec![String::new()];
-    let mut width = 0;
-    for word in text.split(' ') {
-        let letters = word.chars().count();
-        if width > 0 && width + 1 + letters > WIDTH {
-            lines.push(" ".repeat(indent));
-            width = indent;
-        } else if width > 0 {
-            push(&mut lines, " ");
-            width += 1;
+    let words = text.trim_start();
+    let (mut done, mut line) = (String::new(), " ".repeat(text.len() - words.len()));
+    let mut begins = true;
+    for word in words.split(' ') {
+        if !begins && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            done += &std::mem::replace(&mut line, " ".repeat(indent));
+            done.push('\n');
+        } else if !begins {
+            line.push(' ');
         }
-        push(&mut lines, word);
-        width += letters;
+        line += word;
+        begins = false;
     }
-    lines.join("\n")
-}
-
-fn push(lines: &mut [String], text: &str) {
-    if let Some(line) = lines.last_mut() {
-        line.push_str(text);
-    }
+    done + &line
 }
 
 #[cfg(test)]
@@ -40,5 +33,6 @@ mod tests {
         assert_eq!(wrapped.split_whitespace().count(), 60);
         let long = "x".repeat(100);
         assert_eq!(wrap(&long, 2), long);
+        assert_eq!(wrap("  two in front", 4), "  two in front");
     }
 }

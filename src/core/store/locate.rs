@@ -34,7 +34,7 @@ pub fn find_run(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
     if let Some(dir) = exact {
         return Ok(dir);
     }
-    let folders = run_folders(out)?;
+    let folders = if out.exists() { run_folders(out)? } else { Vec::new() };
     let named = |fits: &dyn Fn(&str) -> bool| -> Vec<&PathBuf> {
         folders.iter().filter(|dir| fits(&name(dir))).collect()
     };
