@@ -7,8 +7,8 @@ use super::{Runs, plan, policy};
 const MODEL: &str = "--layers 3 --width 32 --threads 1";
 const POLICIES: [&str; 3] = ["none", "full", "every:2"];
 const SEQUENCES: [i64; 2] = [16, 48];
-const FITTED: [i64; 2] = [8, 12];
-const HELD_OUT: [i64; 2] = [10, 32];
+const FITTED: [i64; 3] = [12, 16, 24];
+const HELD_OUT: [i64; 2] = [20, 48];
 
 /// Runs one cell; returns its account.
 fn run(runs: &Runs, policy: &str, seq: i64, batch: i64) -> Value {

@@ -9,6 +9,9 @@ use crate::stats::{Line, fit_line};
 /// Of all intervals of a plan.
 pub const CONFIDENCE: f64 = 0.95;
 
+/// Peaks on one line are off it by rounding alone.
+const EXACT_PEAK_RESIDUAL: f64 = 1e-4;
+
 /// A peak that is off its line by more is not affine in the batch: allocation is deterministic.
 pub const BAD_PEAK_RESIDUAL: f64 = 0.01;
 
@@ -63,10 +66,12 @@ pub fn fit_peak(runs: &[&Measured]) -> Option<PeakFit> {
         None => (0, line_from(0)?),
     };
     // Two points say nothing against a line; more may, and then the smallest batches are the first to doubt.
-    let (start, line) = (start..points.len())
-        .filter_map(|start| Some((start, line_from(start)?)))
-        .find(|(_, line)| line.n > 2 && line.worst_relative_residual <= BAD_PEAK_RESIDUAL)
-        .unwrap_or((start, line));
+    let good = |tolerance: f64| {
+        let lines = (start..points.len()).filter_map(|start| Some((start, line_from(start)?)));
+        lines.clone().find(|(_, line)| line.n > 2 && line.worst_relative_residual <= tolerance)
+    };
+    let (start, line) =
+        good(EXACT_PEAK_RESIDUAL).or_else(|| good(BAD_PEAK_RESIDUAL)).unwrap_or((start, line));
     let phases_differ = points[start..].iter().any(|point| point.2 != last_phase);
     Some(PeakFit {
         line,
