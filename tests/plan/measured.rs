@@ -63,3 +63,18 @@ fn the_setting_planned_for_is_the_one_that_a_run_records() {
     let planned = plan(&runs, &format!("{flags} --steps 1 --warmup 0 --capacity-mb 64"));
     assert_eq!(planned["config"], Value::Object(recorded));
 }
+
+#[test]
+fn a_plan_that_is_verified_holds_and_the_next_batch_does_not_fit() {
+    let runs = Runs::new();
+    let answer = plan(&runs, "--layers 2 --width 32 --seq 32 --threads 1 --capacity-mb 4 --verify");
+    let verified = answer["verified"].as_array().unwrap();
+    let [chosen, next] = &verified[..] else { panic!("{verified:?}") };
+    assert_eq!((&chosen["batch"], &chosen["status"]), (&answer["best"]["batch"], &"complete".into()));
+    assert!(chosen["fits"] == true && chosen["agrees"] == true, "{chosen}");
+    assert!(chosen["peak_error_pct"].as_f64().unwrap().abs() <= 1.0, "{chosen}");
+    assert_eq!((&next["status"], &next["agrees"]), (&"out_of_memory".into(), &true.into()));
+    assert_eq!(next["batch"].as_i64(), chosen["batch"].as_i64().map(|batch| batch + 1));
+    // Both are kept, to be looked at.
+    assert!(runs.file("runs").join(next["run"].as_str().unwrap()).join("run.parquet").exists());
+}
