@@ -48,7 +48,7 @@ impl MadeUp {
             cpu_wait_ns: None,
             events: 1,
             dropped_events: 0,
-            peak_bytes: Some(step * self.batch << 20),
+            peak_bytes: Some((step * self.batch) << 20),
             peak_phase: Some(Phase::Backward),
             difference_bytes: Some(0),
             observer_ns: 1,

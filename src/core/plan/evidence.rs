@@ -1,6 +1,8 @@
 //! What runs and theory know of one policy, and what they predict.
 
-use super::fit::{CONFIDENCE, PeakFit, fit_peak, fit_time, quality};
+use super::fit::{
+    BAD_PEAK_RESIDUAL, CONFIDENCE, EXACT_PEAK_RESIDUAL, PeakAt, PeakFit, fit_peak, fit_time, quality,
+};
 use super::measured::Measured;
 use super::notes::notes;
 use super::policy::{Extrapolates, PolicyPlan, Source, TimeSource};
@@ -32,7 +34,7 @@ impl<'r> Evidence<'r> {
 
     /// The peak at a batch: by the fit if it can tell a largest batch, else by theory.
     pub fn peak_bytes(&self, batch: i64) -> Option<i64> {
-        let fit = self.usable_fit().map(|fit| fit.at(batch).bytes);
+        let fit = self.fitted_at(batch).map(|peak| peak.bytes);
         fit.or_else(|| self.shape.map(|shape| Shape { batch, ..shape }.peak_bytes()))
     }
 
@@ -40,10 +42,29 @@ impl<'r> Evidence<'r> {
         self.peak.as_ref().filter(|fit| fit.grows())
     }
 
+    /// The fitted peak, unless theory knows better.
+    fn fitted_at(&self, batch: i64) -> Option<PeakAt> {
+        self.usable_fit().filter(|_| !self.kink_ahead(batch)).map(|fit| fit.at(batch))
+    }
+
+    /// Whether the peak leaves its line before this batch, for all that the runs can tell: theory has every measured
+    /// peak right, and is off the line here.
+    pub fn kink_ahead(&self, batch: i64) -> bool {
+        let Some((fit, shape)) = self.usable_fit().zip(self.shape) else { return false };
+        let theory = |batch: i64| Shape { batch, ..shape }.peak_bytes();
+        let off = |bytes: i64, theory: i64| (bytes - theory).abs() as f64 / theory as f64;
+        let right = |run: &&Measured| match run.batch().zip(run.peak_bytes) {
+            Some((batch, bytes)) => off(bytes, theory(batch)) <= EXACT_PEAK_RESIDUAL,
+            None => true,
+        };
+        self.runs.iter().all(right) && off(fit.at(batch).bytes, theory(batch)) > BAD_PEAK_RESIDUAL
+    }
+
     /// The largest batch that fits, with its predictions.
     pub fn planned(&self, capacity_bytes: i64) -> PolicyPlan {
         let theory = self.shape.map(|shape| shape.largest_batch_within(capacity_bytes).unwrap_or(0));
         let fitted = self.usable_fit().map(|fit| fit.largest_batch(capacity_bytes));
+        let fitted = fitted.filter(|&batch| !self.kink_ahead(batch.max(1)));
         let max_batch = fitted.or(theory);
         let mut plan = self.at(max_batch.map(|batch| batch.max(1)));
         plan.max_batch = max_batch;
@@ -55,7 +76,7 @@ impl<'r> Evidence<'r> {
 
     /// The predictions at one batch.
     fn at(&self, batch: Option<i64>) -> PolicyPlan {
-        let fitted = batch.and_then(|batch| Some(self.usable_fit()?.at(batch)));
+        let fitted = batch.and_then(|batch| self.fitted_at(batch));
         let theory = batch.and_then(|batch| Some(Shape { batch, ..self.shape? }.peak_bytes()));
         let step = batch.and_then(|batch| self.step(batch));
         let interval = step.and_then(|step| step.interval_ms);

@@ -10,7 +10,7 @@ use crate::stats::{Line, fit_line};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Peaks on one line are off it by rounding alone.
-const EXACT_PEAK_RESIDUAL: f64 = 1e-4;
+pub const EXACT_PEAK_RESIDUAL: f64 = 1e-4;
 
 /// A peak that is off its line by more is not affine in the batch: allocation is deterministic.
 pub const BAD_PEAK_RESIDUAL: f64 = 0.01;

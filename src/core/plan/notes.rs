@@ -7,7 +7,12 @@ use super::policy::{PolicyPlan, TimeSource};
 /// One sentence for each doubt.
 pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
     let memory = evidence.peak.as_ref().map(|fit| peak_notes(fit, plan)).unwrap_or_default();
-    memory.into_iter().chain(time_notes(evidence, plan)).collect()
+    let batch = plan.max_batch.map(|batch| batch.max(1));
+    let kink = batch.filter(|&batch| evidence.kink_ahead(batch)).map(|_| {
+        "theory has every measured peak right, and a kink beyond them: the peak at this batch is theory's"
+            .to_owned()
+    });
+    memory.into_iter().chain(kink).chain(time_notes(evidence, plan)).collect()
 }
 
 fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {

@@ -284,3 +284,13 @@ fn segments_are_placed_for_the_capacity_and_for_memory() {
     .max_batch;
     assert!(more >= placement.for_capacity.map(|size| size.theory_max_batch));
 }
+
+#[test]
+fn a_kink_that_only_theory_can_see_is_not_run_into() {
+    // Recomputation: up to batch 12 the peak lies elsewhere in backward than beyond.
+    let runs = [4, 8, 12].map(|batch| toy(json!({ "checkpoint": "full" }), batch)).into();
+    let plan = plan(&request(runs, 64 * MIB)).unwrap();
+    let full = policy(&plan, "full");
+    assert_eq!((full.max_batch, full.source), (full.theory_max_batch, Some(Source::Theory)));
+    assert!(full.notes.iter().any(|note| note.contains("a kink beyond them")), "{:?}", full.notes);
+}

@@ -93,7 +93,7 @@ const COLUMNS: [Column; 9] = [
         header: "tokens/s",
         cell: |policy| policy.predicted_tokens_per_s.map(|rate| count(rate.round() as i64)),
     },
-    Column { header: "more products", cell: |policy| policy.recompute_share.map(|share| pct(100.0 * share)) },
+    Column { header: "again", cell: |policy| policy.recompute_share.map(|share| pct(100.0 * share)) },
     Column { header: "time from", cell: time_from },
     Column { header: "batch is", cell: distance },
 ];
@@ -236,7 +236,7 @@ fn needs(plan: &Plan) -> String {
         Some(format!("{} {what}: {}", name(policy), policy.needs.as_ref()?))
     });
     let more = needing.len().saturating_sub(COMMANDS);
-    let more = (more > 0).then(|| format!("and {more} others were not measured"));
+    let more = (more > 0).then(|| format!("and {more} more"));
     listed("What would tell more", told.chain(more))
 }
 
