@@ -41,4 +41,4 @@ pub mod probe;
 #[cfg(feature = "torch")]
 pub mod train;
 
-pub use stepledger_core::{compare, ledger, record, report, rules, stats, store, sweep, theory};
+pub use stepledger_core::{compare, ledger, plan, record, report, rules, stats, store, sweep, theory};

@@ -163,7 +163,9 @@ fn cudarc_stays_in_timing() {
 
 #[test]
 fn pure_modules_forbid_unsafe_code() {
-    for module in ["record", "stats", "rules", "ledger", "store", "compare", "report"] {
+    for module in
+        ["record", "stats", "theory", "rules", "ledger", "store", "sweep", "plan", "compare", "report"]
+    {
         let text = fs::read_to_string(folder(module).join("mod.rs")).unwrap();
         assert!(text.contains("#![forbid(unsafe_code)]"), "{module}/mod.rs does not forbid unsafe code");
     }

@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod compare;
 pub mod ledger;
+pub mod plan;
 pub mod record;
 pub mod report;
 pub mod rules;

@@ -8,9 +8,16 @@ mod calibrate;
 mod compare;
 mod exit;
 mod experiment;
+mod given;
 mod launch;
+mod list;
+mod machine;
+mod plan;
+mod plan_verify;
+mod rm;
 mod rules;
 mod run_args;
+mod settings;
 mod show;
 mod show_views;
 mod words;
@@ -38,6 +45,8 @@ Examples:
   stepledger show --timeline              a picture of the step's memory
   stepledger experiment RUN_A RUN_B       what one change did
   stepledger compare RUNS_A RUNS_B        is it faster? from repeated runs
+  stepledger plan --capacity-mb 64        the largest batch that fits, by policy
+  stepledger list --where batch=8         the runs of a folder
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
@@ -57,6 +66,12 @@ enum Command {
     Baseline(baseline::BaselineArgs),
     /// Measure what is true of this machine, whatever is run on it
     Calibrate(calibrate::CalibrateArgs),
+    /// Find the largest batch that fits a memory, and the best way to train with it
+    Plan(Box<plan::PlanArgs>),
+    /// List the runs of a folder, filtered and sorted
+    List(list::ListArgs),
+    /// Remove runs
+    Rm(rm::RmArgs),
 }
 
 /// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
@@ -70,5 +85,8 @@ pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
         Command::Compare(args) => compare::run(&args),
         Command::Baseline(args) => baseline::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Rm(args) => rm::run(&args),
     })
 }

@@ -7,7 +7,7 @@ use std::thread;
 use super::repeat::{RunTables, completed, peak_step};
 use super::side::{Gathering, Side};
 use super::{CompareError, Unusable};
-use crate::store::{Baselines, Dataset, StoreError, exactly, resolve, run_folders};
+use crate::store::{Baselines, Dataset, StoreError, exactly, resolve, runs_in};
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ fn found_exactly(out: &Path, name: &str) -> Result<Option<Found>, CompareError> 
     else {
         return Ok(None);
     };
-    match run_folders(&folder)?.is_empty() {
+    match runs_in(&folder)?.is_empty() {
         true => Err(StoreError::NoRuns(folder).into()),
         false => Ok(Some(Found::Folder(folder))),
     }
@@ -62,7 +62,7 @@ fn read_side(name: &str, found: &Found) -> Result<Side, CompareError> {
             let tables = read_tables(&Dataset::open(dir)?)?;
             side.add(&tables).map_err(|why| CompareError::Unusable { run: name_of(dir), why })?;
         }
-        Found::Folder(folder) => read_repeats(&run_folders(folder)?, &mut side),
+        Found::Folder(folder) => read_repeats(&runs_in(folder)?, &mut side),
     }
     side.finish()
 }

@@ -18,6 +18,11 @@ pub fn bytes(count: i64) -> String {
     format!("{} {prefix}", three_digits(value))
 }
 
+/// The same of a size on disk.
+pub fn file_bytes(count: u64) -> String {
+    bytes(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
 /// Milliseconds with a fitting unit: `830 µs`, `9.41 ms`, `1.25 s`.
 pub fn ms(value: f64) -> String {
     match value.abs() {

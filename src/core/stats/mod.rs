@@ -10,6 +10,7 @@
 mod bootstrap;
 mod effective;
 mod interval;
+mod line;
 #[cfg(test)]
 mod made_up;
 mod paired;
@@ -23,6 +24,7 @@ mod warmup;
 pub use bootstrap::{WithinRuns, within_runs};
 pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};
+pub use line::{Line, Prediction, fit_line};
 pub use paired::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
 pub use run::{Drift, FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, Settled, TRIM, Tails, Weakness};
 pub use trimmed::{Trimmed, trimmed, trimmed_mean};

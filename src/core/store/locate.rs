@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use super::folders::{name, run_folders};
 use super::writer::RUN_FILE;
 use super::{StoreError, decode};
 
@@ -30,9 +31,38 @@ pub fn exactly(out: &Path, run: &str) -> Option<PathBuf> {
     [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run(dir))
 }
 
-/// The folders of the runs in `out`, in the order of their names; none where there is no such folder.
-pub fn run_folders(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
+/// The folders of the runs right in `out`, in the order of their names; none where there is no such folder.
+pub fn runs_in(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(runs(out)?.iter().map(|name| out.join(name)).collect())
+}
+
+/// The folder of `run` among all in `out`, those of sweeps and unreadable ones included: a path to it, its place
+/// below `out`, its id, or the beginning of its id if no other run begins so.
+pub fn find_run(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
+    let exact = [out.join(run), PathBuf::from(run)].into_iter().find(|dir| fs::symlink_metadata(dir).is_ok());
+    if let Some(dir) = exact {
+        return Ok(dir);
+    }
+    let folders = if out.exists() { run_folders(out)? } else { Vec::new() };
+    let named = |fits: &dyn Fn(&str) -> bool| -> Vec<&PathBuf> {
+        folders.iter().filter(|dir| fits(&name(dir))).collect()
+    };
+    let exact = named(&|name| name == run);
+    let matches = if exact.is_empty() { named(&|name| name.starts_with(run)) } else { exact };
+    let shown =
+        |folders: &[&PathBuf]| list(&folders.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>());
+    match matches[..] {
+        [dir] => Ok(dir.clone()),
+        [] if folders.is_empty() => Err(StoreError::NoRuns(out.to_owned())),
+        [] => {
+            let known = shown(&folders.iter().collect::<Vec<_>>());
+            Err(StoreError::NoSuchRun { run: run.to_owned(), out: out.to_owned(), known })
+        }
+        _ => {
+            let matches = shown(&matches);
+            Err(StoreError::Ambiguous { run: run.to_owned(), out: out.to_owned(), matches })
+        }
+    }
 }
 
 fn by_prefix(out: &Path, run: &str) -> Result<PathBuf, StoreError> {

@@ -1,7 +1,8 @@
 //! Records ⇄ Parquet: the dataset of one run, `<out>/<run_id>/`.
 //!
 //! [`DatasetWriter`] keeps a run's rows while it goes on, [`Dataset`] reads them back, [`resolve`] finds
-//! the folder. The tables are declared once, in `schema.rs`; `SCHEMA.md` beside it says what they mean.
+//! the folder, [`run_folders`] all of them. The tables are declared once, in `schema.rs`; `SCHEMA.md` beside it
+//! says what they mean.
 //!
 //! A part is written to a temporary name, synced and renamed, so whatever bears its final name is whole:
 //! a killed run loses at most what was not flushed.
@@ -16,9 +17,13 @@ mod error;
 mod experiments;
 mod file;
 mod flat;
+mod folders;
+mod glance;
 mod instant;
+mod liveness;
 mod locate;
 mod reader;
+mod removal;
 mod schema;
 mod sink;
 mod writer;
@@ -27,7 +32,11 @@ pub use baselines::{Baseline, Baselines};
 pub use calibration::{Calibrations, MachineCalibration, Noise, home};
 pub use error::{Damage, StoreError};
 pub use flat::PhaseTime;
-pub use locate::{exactly, newest, resolve, run_folders};
+pub use folders::{Contents, contents, is_run_folder, run_folders};
+pub use glance::{StepGlance, glance};
+pub use liveness::is_being_written;
+pub use locate::{exactly, find_run, newest, resolve, runs_in};
 pub use reader::Dataset;
+pub use removal::{RemovalError, removable, remove};
 pub use sink::RunFolder;
 pub use writer::DatasetWriter;

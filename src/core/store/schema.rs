@@ -10,6 +10,7 @@ use arrow_schema::{ArrowError, Field};
 use chrono::{DateTime, Utc};
 
 use super::Damage;
+use super::StepGlance;
 use super::cell::{decode, encode, field};
 use super::flat::{LedgerRow, PhaseTime, RunColumns};
 use crate::record::{
@@ -121,6 +122,14 @@ table! { "steps", StepRow {
     rounding_bytes: Option<i64>,
     cached_bytes: Option<i64>,
     non_torch_bytes: Option<i64>,
+} }
+
+// Some columns of the same table.
+table! { "steps", StepGlance {
+    warmup: bool,
+    wall_ns: i64,
+    tokens: Option<i64>,
+    peak_bytes: Option<i64>,
 } }
 
 table! { "phases", PhaseRow {

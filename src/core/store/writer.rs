@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::file;
 use super::flat::{LedgerRow, RunColumns, spread};
+use super::liveness::Hold;
 use super::schema::{Stamp, Table};
 use super::{StoreError, encode};
 use crate::record::{AllocationRow, BetweenRecords, LedgerMoment, PhaseRow, RunRow, RunStatus, StepRow};
@@ -17,6 +18,8 @@ pub(super) const OPEN_ALLOCATIONS_FILE: &str = "allocations-open.parquet";
 #[derive(Debug)]
 pub struct DatasetWriter {
     dir: PathBuf,
+    /// Tells others that this run is being written.
+    _hold: Hold,
     stamp: Stamp,
     /// The number of the last flush. Parts of one flush share it; a flush that failed leaves a gap.
     part: u32,
@@ -36,6 +39,7 @@ impl DatasetWriter {
             _ => StoreError::Write { path: dir.clone(), source },
         })?;
         let writer = DatasetWriter {
+            _hold: Hold::on(&dir),
             dir,
             stamp: Stamp::of(run),
             part: 0,

@@ -17,6 +17,9 @@ pub struct Alternative {
     pub price: &'static str,
 }
 
+/// No batch has so many: a sequence takes its tokens' 16 bytes a position at least.
+const MOST_SEQUENCES: i64 = 1 << 40;
+
 type Change = (String, Shape, &'static str);
 
 impl Shape {
@@ -72,6 +75,12 @@ impl Shape {
         (shape != *self).then(|| ("--adamw fused".to_owned(), shape, price))
     }
 
+    /// The largest batch, of any size, whose peak stays within the limit; `None` where not even one sequence fits.
+    pub fn largest_batch_within(&self, limit_bytes: i64) -> Option<i64> {
+        let beyond = Shape { batch: MOST_SEQUENCES, ..*self };
+        beyond.largest_batch(limit_bytes).map(|shape| shape.batch)
+    }
+
     /// The largest batch below this one whose peak stays within the limit.
     fn largest_batch(&self, limit_bytes: i64) -> Option<Shape> {
         let fits = |batch: i64| Shape { batch, ..*self }.peak_bytes() <= limit_bytes;
@@ -117,6 +126,15 @@ mod tests {
         assert_eq!(flags, expected, "{alternatives:#?}");
         // The next larger batch would not do.
         assert!(shape(GPT, r#""batch":25"#).unwrap().peak_bytes() > limit);
+    }
+
+    #[test]
+    fn the_largest_batch_does_not_depend_on_the_one_asked_from() {
+        let limit = 64 << 20;
+        for batch in [r#""batch":1"#, r#""batch":8"#, r#""batch":4096"#] {
+            assert_eq!(shape(GPT, batch).unwrap().largest_batch_within(limit), Some(24));
+        }
+        assert_eq!(shape(GPT, "").unwrap().largest_batch_within(1 << 20), None);
     }
 
     #[test]

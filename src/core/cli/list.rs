@@ -1,0 +1,107 @@
+//! `stepledger list`: the runs of a folder, a line each.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::exit::{DONE, Exit, Outcome};
+use super::machine;
+use super::show::write_json;
+use crate::record::{RunRow, RunStatus};
+use crate::report::{Condition, ListedRun, Selection, StepRates, render_runs};
+use crate::store::{StoreError, glance, is_being_written, run_folders};
+
+const AFTER_HELP: &str = "\
+Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
+it is `interrupted`, one that cannot be read `unreadable`; --json says why.
+
+Fields for --where and --sort: id, started, program, status, device, host, trace, steps, step_ms, tokens_per_s, \
+peak_mib, peak_bytes, parameters and more, and every field of the configuration, dotted where it is nested \
+(config.NAME where a fact has the same name). Numbers are compared as numbers; `null` is an absent value.
+
+Examples:
+  stepledger list --where batch=8 --where 'peak_mib<64'
+  stepledger list --where status!=complete
+  stepledger list --sort tokens_per_s --reverse --limit 5
+  stepledger list --json | jq -r '.runs[].run_id'";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub struct ListArgs {
+    /// The folder of runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Only runs for which this holds: FIELD=VALUE, or != < <= > >=; may be given several times
+    #[arg(long = "where", value_name = "CONDITION")]
+    conditions: Vec<Condition>,
+    /// Sort by this field, the least first [default: by start, the newest first]
+    #[arg(long, value_name = "FIELD")]
+    sort: Option<String>,
+    /// The other way round
+    #[arg(long)]
+    reverse: bool,
+    /// At most so many runs
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print one JSON object (documented in the README)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct List {
+    runs: Vec<ListedRun>,
+}
+
+pub fn run(args: &ListArgs) -> Outcome {
+    if !args.out.exists() {
+        return Err(Exit::input(StoreError::NoRuns(args.out.clone())));
+    }
+    let folders = run_folders(&args.out).map_err(Exit::input)?;
+    let host = machine::host();
+    let runs: Vec<ListedRun> = folders.iter().map(|dir| listed(dir, host.as_deref())).collect();
+    let none = runs.is_empty();
+    let selection = Selection {
+        conditions: args.conditions.clone(),
+        sort: args.sort.clone(),
+        reverse: args.reverse,
+        limit: args.limit,
+    };
+    let runs = selection.of(runs).map_err(Exit::input)?;
+    let mut stdout = std::io::stdout().lock();
+    if args.json {
+        write_json(&mut stdout, &List { runs })?;
+    } else if !runs.is_empty() {
+        stdout.write_all(render_runs(&runs).as_bytes())?;
+    } else if none {
+        eprintln!("there is no run in {}; make one with `stepledger run`", args.out.display());
+    } else {
+        eprintln!("no run in {} is as asked for", args.out.display());
+    }
+    stdout.flush()?;
+    Ok(DONE)
+}
+
+/// One run's line. Its steps are let go before the next run is read.
+fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
+    let shown = dir.display().to_string();
+    match glance(dir) {
+        Ok((run, steps)) => {
+            let measured = steps.iter().filter(|step| !step.warmup);
+            let rates = StepRates::of(measured.map(|step| (step.wall_ns, step.tokens, step.peak_bytes)));
+            let abandoned = run.status == RunStatus::Running && is_here(&run, host) && !is_being_written(dir);
+            ListedRun::of(shown, &run, &rates, abandoned)
+        }
+        Err(error) => {
+            let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            ListedRun::unreadable(name, shown, error.to_string())
+        }
+    }
+}
+
+/// Whether a run was made on this machine: of another one's processes nothing is known.
+pub fn is_here(run: &RunRow, host: Option<&str>) -> bool {
+    run.machine.host.is_none() || run.machine.host.as_deref() == host
+}

@@ -1,0 +1,186 @@
+//! `stepledger plan`: the largest batch that fits, and the best way to train with it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, FromArgMatches};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::exit::{DONE, Exit, FAILED, Outcome};
+use super::given::Given;
+use super::machine;
+use super::plan_verify::verify;
+use super::run_args::{ModelArgs, TrainingArgs};
+use super::settings::settings;
+use super::show::write_json;
+use super::words::{bytes_of, mebibytes};
+use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make};
+use crate::report::{render_plan, render_verified};
+use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
+
+const AFTER_HELP: &str = "\
+Without --from the answer comes from the toy models' closed forms alone: what fits is exact, how fast it is \
+is not known. With measured runs, peak and step time are lines over the batch, one for each checkpointing policy; \
+two batches a policy are enough, three or more give intervals. The runs must be of one workload on one machine and \
+may differ in batch and checkpoint; where they differ in more, flags such as --width 128 choose among them.
+
+Exit code 1 means that nothing fits, or that --verify found otherwise than predicted.
+
+Examples:
+  stepledger plan --capacity-mb 64                    from theory, for the default GPT
+  stepledger plan --capacity-mb 64 --layers 48        ... which blocks to recompute in a deep one
+  stepledger plan --capacity-mb 64 --from runs        from all runs in a folder
+  stepledger plan --capacity-mb 64 --from runs/sweep-1 runs/20260131-gpt --json
+  stepledger plan --capacity-mb 64 --from runs --verify";
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true, after_long_help = AFTER_HELP)]
+pub struct PlanArgs {
+    /// The memory to fit into, in MiB [default: the machine's, for the CPU]
+    #[arg(long, value_name = "N", value_parser = mebibytes)]
+    capacity_mb: Option<f64>,
+    /// Measured runs to plan from: their folders, or folders of runs
+    #[arg(long, value_name = "FOLDER", num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// Run the best setting, and the first batch predicted not to fit, within --capacity-mb, and compare
+    #[arg(long, requires = "capacity_mb")]
+    verify: bool,
+    /// Where the runs of --verify are kept
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Print one JSON object (documented in the README)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    base: Given<BaseArgs>,
+}
+
+/// The setting to plan for. Its batch is what is planned; a --checkpoint that is given is the only one considered.
+#[derive(Debug, Args)]
+struct BaseArgs {
+    #[command(flatten, next_help_heading = "Model")]
+    model: ModelArgs,
+    #[command(flatten, next_help_heading = "Training")]
+    training: TrainingArgs,
+}
+
+/// A plan and what came of it, as one object.
+#[derive(Serialize)]
+struct Planned<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    verified: &'a [Verified],
+}
+
+pub fn run(args: &PlanArgs) -> Outcome {
+    let (request, unreadable) = request(args)?;
+    let mut plan = make(&request).map_err(Exit::input)?;
+    plan.not_used.extend(unreadable);
+    if !args.json {
+        write_out(|out| out.write_all(render_plan(&plan).as_bytes()))?;
+    }
+    let verified = if args.verify { verify(&plan, &request.defaults, &args.out)? } else { Vec::new() };
+    if args.json {
+        write_out(|out| write_json(out, &Planned { plan: &plan, verified: &verified }))?;
+    } else if args.verify {
+        write_out(|out| write!(out, "\n{}", render_verified(&verified)))?;
+    }
+    let good = plan.best.is_some() && verified.iter().all(|one| one.agrees);
+    Ok(if good { DONE } else { FAILED })
+}
+
+fn write_out(write: impl FnOnce(&mut std::io::StdoutLock) -> std::io::Result<()>) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    write(&mut stdout)?;
+    Ok(stdout.flush()?)
+}
+
+fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
+    let BaseArgs { model, training } = &args.base.args;
+    if args.base.named.contains("batch") {
+        return Err(Exit::input("--batch is what `plan` finds: leave it out, and give --capacity-mb"));
+    }
+    let config = settings(model, training);
+    let (runs, unreadable) = measured(&args.from)?;
+    let mut given: Map<String, Value> =
+        config.iter().filter(|(name, _)| args.base.named.contains(*name)).map(owned).collect();
+    if args.base.named.contains("device") {
+        given.insert("device".to_owned(), training.device.clone().into());
+    }
+    let capacity_bytes = capacity_bytes(args.capacity_mb, &training.device, &runs)?;
+    let capacity_from = args.capacity_mb.map_or(CapacityFrom::Machine, |_| CapacityFrom::Asked);
+    let (device, defaults) = (training.device.clone(), defaults()?);
+    Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, runs }, unreadable))
+}
+
+fn owned((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+/// What `stepledger run` is without flags.
+fn defaults() -> anyhow::Result<Map<String, Value>> {
+    let command = BaseArgs::augment_args(clap::Command::new("run"));
+    let BaseArgs { model, training } = BaseArgs::from_arg_matches(&command.get_matches_from(["run"]))?;
+    let mut defaults = settings(&model, &training);
+    // As many threads as there are cores, wherever that is: a command names them.
+    defaults.insert("threads".to_owned(), Value::Null);
+    Ok(defaults)
+}
+
+/// What was asked for, or all of the machine that the runs were made on, or of this one.
+fn capacity_bytes(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> anyhow::Result<i64> {
+    if let Some(mb) = asked_mb {
+        return Ok(bytes_of(mb));
+    }
+    let device = runs.first().map_or(device, |run| run.device.as_str());
+    let memory = match runs.first() {
+        Some(run) => run.machine.memory_bytes,
+        None => machine::memory_bytes(),
+    };
+    memory.filter(|_| device == "cpu").ok_or_else(|| {
+        Exit::input(format!(
+            "the memory of {device} is not known here: say what to fit into with --capacity-mb"
+        ))
+    })
+}
+
+/// All runs in these folders, each once, and those that cannot be read.
+fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)> {
+    let mut runs = BTreeMap::new();
+    let mut unreadable = Vec::new();
+    for dir in folders
+        .iter()
+        .map(|folder| runs_of(folder))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Exit::input)?
+        .concat()
+    {
+        match read(&dir) {
+            // Folders that hold each other name a run twice.
+            Ok(run) => {
+                runs.insert(run.run_id.clone(), run);
+            }
+            Err(error) => unreadable.push(NotUsed { run: dir.display().to_string(), why: error.to_string() }),
+        }
+    }
+    if runs.is_empty() && !folders.is_empty() {
+        let why = unreadable.iter().map(|run| format!("\n  {}", run.why)).collect::<String>();
+        return Err(Exit::input(format!("no run in the folders given with --from can be read{why}")));
+    }
+    Ok((runs.into_values().collect(), unreadable))
+}
+
+fn runs_of(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    if is_run_folder(folder) {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let runs = run_folders(folder)?;
+    if runs.is_empty() { Err(StoreError::NoRuns(folder.to_owned())) } else { Ok(runs) }
+}
+
+fn read(dir: &Path) -> Result<Measured, StoreError> {
+    let dataset = Dataset::open(dir)?;
+    Ok(Measured::of(dataset.run(), &dataset.steps()?))
+}

@@ -1,0 +1,44 @@
+//! The flags of `stepledger run` as the configuration that such a run would record.
+
+use serde_json::{Map, Value, json};
+
+use super::run_args::{ModelArgs, TrainingArgs};
+
+/// A run's configuration, by the names that its `run.parquet` has.
+pub fn settings(model: &ModelArgs, training: &TrainingArgs) -> Map<String, Value> {
+    let value = json!({
+        "model": model.model,
+        "layers": model.layers,
+        "width": model.width,
+        "heads": model.heads,
+        "seq": model.seq,
+        "batch": training.batch,
+        "accumulate": training.accumulate,
+        "dtype": model.dtype,
+        "steps": training.steps,
+        "warmup": training.warmup,
+        "seed": training.seed,
+        "attention": model.attention,
+        "checkpoint": model.checkpoint,
+        "dropout": model.dropout,
+        "zero_grad": training.zero_grad,
+        "adamw": training.adamw,
+        "state_dtype": training.state_dtype,
+        "master_weights": training.master_weights,
+        "lr": training.lr,
+        "betas": training.betas,
+        "eps": training.eps,
+        "weight_decay": training.weight_decay,
+        "threads": training.threads.unwrap_or_else(all_cores),
+        "loader_delay_ms": training.loader_delay_ms,
+        "data": training.data,
+    });
+    match value {
+        Value::Object(settings) => settings,
+        _ => Map::new(),
+    }
+}
+
+fn all_cores() -> i32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
+}

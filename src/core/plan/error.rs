@@ -1,0 +1,55 @@
+//! What a plan cannot be made from, and the way out.
+
+use super::measured::NotUsed;
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("a capacity of {0} bytes holds nothing; allowed: any number above 0")]
+    Capacity(i64),
+
+    #[error(
+        "a capacity of {capacity_bytes} bytes is less than the parameters alone take ({parameter_bytes}); the \
+         floor, one sequence with --checkpoint {checkpoint}, is {floor_bytes} bytes ({floor_mb} MiB): give that or \
+         more with --capacity-mb, or plan for a smaller model"
+    )]
+    BelowParameters {
+        capacity_bytes: i64,
+        parameter_bytes: i64,
+        checkpoint: String,
+        floor_bytes: i64,
+        /// Rounded up, so that it can be given as it stands.
+        floor_mb: i64,
+    },
+
+    #[error(
+        "there is no theory of this setting: it covers the toy models without dropout only; measure it at two \
+         batches and name the runs with --from"
+    )]
+    NoTheory,
+
+    #[error("no run can be used:{}", list(.0))]
+    NoRun(Vec<NotUsed>),
+
+    #[error(
+        "the runs are not of one workload: they differ in {fields}; name runs of one of them with --from{choose}"
+    )]
+    Mixed { fields: String, choose: String },
+
+    #[error(
+        "one batch is not enough to plan from, and there is no theory of this program: measure each policy at a \
+         second batch:{}{}", commands.iter().map(|command| format!("\n  {command}")).collect::<String>(), unless_empty("\nNot used:", not_used)
+    )]
+    OneBatch { commands: Vec<String>, not_used: Vec<NotUsed> },
+
+    #[error("checkpointing policy {asked:?} is none of those there are to plan with: {known}")]
+    NoSuchPolicy { asked: String, known: String },
+}
+
+fn list(runs: &[NotUsed]) -> String {
+    runs.iter().map(|NotUsed { run, why }| format!("\n  {run}: {why}")).collect()
+}
+
+fn unless_empty(heading: &str, runs: &[NotUsed]) -> String {
+    if runs.is_empty() { String::new() } else { format!("{heading}{}", list(runs)) }
+}

@@ -1,0 +1,239 @@
+//! A plan from what is known: policy by policy, then ranked.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::commands::Commands;
+use super::error::PlanError;
+use super::evidence::Evidence;
+use super::fit::CONFIDENCE;
+use super::measured::{Measured, NotUsed, canonical};
+use super::missing::missing;
+use super::placement::{Placement, placement};
+use super::policy::PolicyPlan;
+use super::rank::{Best, RankedBy, RunnerUp, rank};
+use super::select::select;
+use crate::theory::{Architecture, Checkpoint, ModelKind, Shape};
+
+/// Who says what to fit into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CapacityFrom {
+    Asked,
+    /// It is all the memory there is, of which the rest of the machine needs some.
+    Machine,
+}
+
+/// What is to be planned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The memory to fit into.
+    pub capacity_bytes: i64,
+    pub capacity_from: CapacityFrom,
+    /// The setting to plan for, as a run's configuration; with runs it is theirs instead.
+    pub config: Map<String, Value>,
+    /// Where to train, likewise.
+    pub device: String,
+    /// Fields of it that were asked for: runs that have others are not used. A `checkpoint` among them is the only
+    /// policy to plan with; `device` counts too.
+    pub given: Map<String, Value>,
+    /// What `stepledger run` does without flags, so that commands name what differs.
+    pub defaults: Map<String, Value>,
+    pub runs: Vec<Measured>,
+}
+
+impl Request {
+    /// A plan from the closed forms alone.
+    pub fn from_theory(config: Map<String, Value>, capacity_bytes: i64) -> Self {
+        let defaults = config.clone();
+        Request {
+            capacity_bytes,
+            capacity_from: CapacityFrom::Asked,
+            config,
+            device: CPU.to_owned(),
+            given: Map::new(),
+            defaults,
+            runs: Vec::new(),
+        }
+    }
+}
+
+/// The setting a plan is for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Base {
+    pub program: Option<String>,
+    pub device: String,
+    pub config: Map<String, Value>,
+}
+
+/// The answer. Its fields, in order, are the documented object of `plan --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    pub capacity_bytes: i64,
+    pub capacity_from: CapacityFrom,
+    #[serde(flatten)]
+    pub base: Base,
+    /// Of all intervals.
+    pub confidence: f64,
+    pub policies: Vec<PolicyPlan>,
+    pub ranked_by: RankedBy,
+    /// Null where nothing fits.
+    pub best: Option<Best>,
+    pub runner_up: Option<RunnerUp>,
+    /// Which groups of blocks to recompute, in theory; null where there is none.
+    pub placement: Option<Placement>,
+    pub not_used: Vec<NotUsed>,
+    /// What is not known, and what would tell it.
+    pub missing: Vec<String>,
+}
+
+/// Plans.
+///
+/// # Errors
+/// Where the capacity holds nothing, the runs are not of one workload, or nothing is known of it.
+pub fn plan(request: &Request) -> Result<Plan, PlanError> {
+    if request.capacity_bytes <= 0 {
+        return Err(PlanError::Capacity(request.capacity_bytes));
+    }
+    let (runs, not_used) = match request.runs.as_slice() {
+        [] => Default::default(),
+        runs => select(runs, &request.given)?,
+    };
+    let base = base(request, runs.first().copied());
+    let shape = shape(&base);
+    if runs.is_empty() && shape.is_none() {
+        return Err(PlanError::NoTheory);
+    }
+    let evidence = evidence(&runs, shape, &request.given)?;
+    check_floor(&evidence, request.capacity_bytes)?;
+    let commands = Commands::new(&base, &request.defaults);
+    let policies: Vec<PolicyPlan> = evidence
+        .iter()
+        .map(|evidence| {
+            let planned = evidence.planned(request.capacity_bytes);
+            let needs = needs(evidence, &planned, &commands, runs.is_empty());
+            PolicyPlan { needs, ..planned }
+        })
+        .collect();
+    if policies.iter().all(|policy| policy.max_batch.is_none()) {
+        let commands = policies.into_iter().filter_map(|policy| policy.needs).collect();
+        return Err(PlanError::OneBatch { commands, not_used });
+    }
+    let (ranked_by, best, runner_up) = rank(&policies, &commands);
+    Ok(Plan {
+        capacity_bytes: request.capacity_bytes,
+        capacity_from: request.capacity_from,
+        missing: missing(&runs, shape, &policies, &base),
+        base,
+        confidence: CONFIDENCE,
+        placement: shape.and_then(|shape| placement(&shape, request.capacity_bytes)),
+        policies,
+        ranked_by,
+        best,
+        runner_up,
+        not_used,
+    })
+}
+
+/// The runs' own setting, if there are any; what was asked for beside it is for the runs to come.
+fn base(request: &Request, run: Option<&Measured>) -> Base {
+    let Some(run) = run else {
+        return Base { program: None, device: request.device.clone(), config: request.config.clone() };
+    };
+    let mut config = run.config.clone();
+    let known = request.given.iter().filter(|(field, _)| config.contains_key(*field));
+    let known: Vec<_> = known.map(|(field, value)| (field.clone(), value.clone())).collect();
+    config.extend(known);
+    Base { program: Some(run.program.clone()), device: run.device.clone(), config }
+}
+
+/// The toy model's sizes; another program's configuration may look like one.
+fn shape(base: &Base) -> Option<Shape> {
+    let toy = |program: &String| program.parse::<ModelKind>().is_ok();
+    if !base.program.as_ref().is_none_or(toy) {
+        return None;
+    }
+    let mut config = base.config.clone();
+    config.entry("batch").or_insert(1.into());
+    config.insert("checkpoint".to_owned(), Checkpoint::None.to_string().into());
+    Shape::of(&config)
+}
+
+/// What is known of each policy there is, or of the one asked for.
+fn evidence<'r>(
+    runs: &[&'r Measured],
+    shape: Option<Shape>,
+    given: &Map<String, Value>,
+) -> Result<Vec<Evidence<'r>>, PlanError> {
+    let mut policies: Vec<Option<String>> = shape.iter().flat_map(policies_of).map(Some).collect();
+    for run in runs {
+        if !policies.contains(&run.checkpoint()) {
+            policies.push(run.checkpoint());
+        }
+    }
+    let asked = given.get("checkpoint").and_then(Value::as_str).map(canonical);
+    let wanted = |policy: &&Option<String>| asked.is_none() || **policy == asked;
+    let found: Vec<Evidence> =
+        policies.iter().filter(wanted).map(|policy| of_policy(policy, runs, shape)).collect();
+    match (found.is_empty(), asked) {
+        (true, Some(asked)) => {
+            let known = policies.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            Err(PlanError::NoSuchPolicy { asked, known })
+        }
+        _ => Ok(found),
+    }
+}
+
+fn of_policy<'r>(policy: &Option<String>, runs: &[&'r Measured], shape: Option<Shape>) -> Evidence<'r> {
+    let runs = runs.iter().copied().filter(|run| run.checkpoint() == *policy).collect();
+    let checkpoint = policy.as_ref().and_then(|policy| policy.parse().ok());
+    let shape = shape.zip(checkpoint).map(|(shape, checkpoint)| Shape { checkpoint, ..shape });
+    Evidence::new(policy.clone(), runs, shape)
+}
+
+/// Every policy of a toy model, each once: `every:1` is `full`.
+fn policies_of(shape: &Shape) -> Vec<String> {
+    let groups = (2..=shape.layers).map(Checkpoint::Every);
+    let core = matches!(shape.architecture, Architecture::Gpt { .. }).then_some(Checkpoint::Selective);
+    let all = [Checkpoint::None, Checkpoint::Full].into_iter().chain(core).chain(groups);
+    all.map(|policy| policy.to_string()).collect()
+}
+
+/// A capacity below the parameters is a slip; one that holds them is answered, if only with what would fit.
+fn check_floor(evidence: &[Evidence], capacity_bytes: i64) -> Result<(), PlanError> {
+    let Some(shape) = evidence.iter().find_map(|evidence| evidence.shape) else { return Ok(()) };
+    let parameter_bytes = shape.parameter_bytes();
+    let least =
+        evidence.iter().filter_map(|evidence| Some((evidence.peak_bytes(1)?, evidence))).min_by_key(|e| e.0);
+    match least {
+        Some((floor_bytes, evidence)) if capacity_bytes < parameter_bytes => {
+            Err(PlanError::BelowParameters {
+                capacity_bytes,
+                parameter_bytes,
+                checkpoint: evidence.checkpoint.clone().unwrap_or_default(),
+                floor_bytes,
+                floor_mb: floor_bytes / MIB + i64::from(floor_bytes % MIB > 0),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+const MIB: i64 = 1 << 20;
+
+/// The device whose kernels and allocator the theory is of.
+pub(super) const CPU: &str = "cpu";
+
+/// The run that would tell what is null, or scaled from one batch. From theory alone, no policy's in particular.
+fn needs(
+    evidence: &Evidence,
+    planned: &PolicyPlan,
+    commands: &Commands,
+    theory_alone: bool,
+) -> Option<String> {
+    let complete = planned.max_batch.is_some() && evidence.time.is_some();
+    (!complete && !theory_alone).then(|| {
+        let batch = evidence.further_batch(commands.usual_batch());
+        commands.run(batch, evidence.checkpoint.as_deref())
+    })
+}

@@ -1,0 +1,85 @@
+//! What a plan takes from a run.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::record::{Machine, Phase, RunRow, RunStatus, StepRow};
+use crate::stats::median;
+use crate::theory::Checkpoint;
+
+/// One run, as far as a plan needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    pub run_id: String,
+    pub program: String,
+    pub status: RunStatus,
+    pub reason: Option<String>,
+    pub config: Map<String, Value>,
+    pub device: String,
+    pub machine: Machine,
+    pub torch_version: Option<String>,
+    pub parameters: Option<i64>,
+    /// Measured steps; the numbers below are over them.
+    pub steps: usize,
+    /// The median of their times.
+    pub step_ms: Option<f64>,
+    /// The median of their tokens.
+    pub tokens: Option<f64>,
+    /// The highest of their peaks; `None` where memory was not traced.
+    pub peak_bytes: Option<i64>,
+    /// The phase that peak lies in.
+    pub peak_phase: Option<Phase>,
+}
+
+/// A run that takes no part, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotUsed {
+    pub run: String,
+    pub why: String,
+}
+
+impl Measured {
+    /// Sums up a run's rows; warm-up is left out.
+    pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
+        let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
+        let middle = |value: fn(&StepRow) -> Option<f64>| {
+            median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
+        };
+        let highest =
+            steps.iter().filter(|step| step.peak_bytes.is_some()).max_by_key(|step| step.peak_bytes);
+        Measured {
+            run_id: run.run_id.clone(),
+            program: run.program.clone(),
+            status: run.status,
+            reason: run.reason.clone(),
+            config: run.config.clone(),
+            device: run.device.clone(),
+            machine: run.machine.clone(),
+            torch_version: run.torch_version.clone(),
+            parameters: run.parameters,
+            steps: steps.len(),
+            step_ms: middle(|step| Some(step.wall_ns as f64 / 1e6)),
+            tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)),
+            peak_bytes: highest.and_then(|step| step.peak_bytes),
+            peak_phase: highest.and_then(|step| step.peak_phase),
+        }
+    }
+
+    /// Sequences (or whatever the program counts) in a batch.
+    pub fn batch(&self) -> Option<i64> {
+        self.config.get("batch")?.as_i64().filter(|&batch| batch > 0)
+    }
+
+    /// The checkpointing policy, if the configuration says one.
+    pub fn checkpoint(&self) -> Option<String> {
+        self.config.get("checkpoint")?.as_str().map(canonical)
+    }
+}
+
+/// A policy by its one name: `every:1` is `full`.
+pub(super) fn canonical(policy: &str) -> String {
+    match policy.parse() {
+        Ok(Checkpoint::Every(1)) => Checkpoint::Full.to_string(),
+        _ => policy.to_owned(),
+    }
+}

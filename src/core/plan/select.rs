@@ -1,0 +1,105 @@
+//! Which runs a plan can rest on: those that ended well, and all of one workload on one machine.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::error::PlanError;
+use super::measured::{Measured, NotUsed};
+use crate::record::RunStatus;
+
+/// What runs of one workload may differ in: what is planned, and what costs neither time nor memory.
+const FREE: &[&str] = &["batch", "checkpoint", "seed", "steps", "warmup", "init"];
+
+/// The runs to use, and the others with the reason. `given` are fields that the caller asked for.
+pub fn select<'r>(
+    runs: &'r [Measured],
+    given: &Map<String, Value>,
+) -> Result<(Vec<&'r Measured>, Vec<NotUsed>), PlanError> {
+    let mut not_used = Vec::new();
+    let mut usable = Vec::new();
+    for run in runs {
+        match unusable(run).or_else(|| other_than_asked(run, given)) {
+            Some(why) => not_used.push(NotUsed { run: run.run_id.clone(), why }),
+            None => usable.push(run),
+        }
+    }
+    if usable.is_empty() {
+        return Err(PlanError::NoRun(not_used));
+    }
+    of_one_workload(&usable)?;
+    Ok((usable, not_used))
+}
+
+fn unusable(run: &Measured) -> Option<String> {
+    if run.status != RunStatus::Complete {
+        let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        return Some(format!("it did not complete ({}{reason})", run.status));
+    }
+    if run.steps == 0 {
+        return Some("it has no measured step; run it with --steps 1 or more".to_owned());
+    }
+    let no_batch = "its configuration says no `batch`; a loop of your own says it with `Options::config`";
+    run.batch().is_none().then(|| no_batch.to_owned())
+}
+
+fn other_than_asked(run: &Measured, given: &Map<String, Value>) -> Option<String> {
+    let asked = given.iter().filter(|(field, _)| !FREE.contains(&field.as_str()));
+    let other = asked.filter_map(|(field, asked)| {
+        let has =
+            if field == "device" { Value::from(run.device.as_str()) } else { run.config.get(field)?.clone() };
+        (!same(&has, asked)).then(|| format!("{field} is {}, not {}", plain(&has), plain(asked)))
+    });
+    let other: Vec<String> = other.collect();
+    (!other.is_empty()).then(|| other.join(", "))
+}
+
+fn same(one: &Value, other: &Value) -> bool {
+    one == other || one.as_f64().is_some_and(|one| other.as_f64() == Some(one))
+}
+
+/// Refuses runs that differ in more than is planned, naming the fields with their values.
+fn of_one_workload(runs: &[&Measured]) -> Result<(), PlanError> {
+    let workloads: Vec<Map<String, Value>> = runs.iter().map(|run| workload(run)).collect();
+    let names: BTreeSet<&String> = workloads.iter().flat_map(|workload| workload.keys()).collect();
+    let values = |name: &String| -> BTreeSet<String> {
+        workloads.iter().map(|workload| workload.get(name).map_or("absent".to_owned(), plain)).collect()
+    };
+    let differ: Vec<(&String, BTreeSet<String>)> =
+        names.into_iter().map(|name| (name, values(name))).filter(|(_, values)| values.len() > 1).collect();
+    if differ.is_empty() {
+        return Ok(());
+    }
+    let told = differ.iter().map(|(name, values)| {
+        format!("{name} ({})", values.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    });
+    let flag =
+        differ.iter().find(|(name, _)| runs[0].config.contains_key(*name)).and_then(|(name, values)| {
+            Some(format!(
+                ", or choose one by its flag, as with --{} {}",
+                name.replace('_', "-"),
+                values.first()?
+            ))
+        });
+    Err(PlanError::Mixed { fields: told.collect::<Vec<_>>().join(", "), choose: flag.unwrap_or_default() })
+}
+
+/// Everything that a run's time and memory may depend on, but for what is planned.
+fn workload(run: &Measured) -> Map<String, Value> {
+    let mut fields: Map<String, Value> = run.config.clone();
+    fields.retain(|name, _| !FREE.contains(&name.as_str()));
+    let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
+    let machine = &run.machine;
+    fields.insert("program".to_owned(), run.program.clone().into());
+    fields.insert("device".to_owned(), run.device.clone().into());
+    fields.insert("machine.host".to_owned(), text(&machine.host));
+    fields.insert("machine.cpu".to_owned(), text(&machine.cpu));
+    fields.insert("machine.torch_threads".to_owned(), machine.torch_threads.map_or(Value::Null, Value::from));
+    fields.insert("libtorch".to_owned(), text(&run.torch_version));
+    fields
+}
+
+/// A value as a flag has it.
+pub fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,225 @@
+//! Which runs of a list to show, and in what order.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use super::listed_run::{FACTS, ListedRun};
+
+/// A condition such as `batch>=8`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    field: String,
+    relation: Relation,
+    value: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+/// The longer ones first, since `<` begins `<=`.
+const RELATIONS: [(&str, Relation); 7] = [
+    ("!=", Relation::Unequal),
+    ("<=", Relation::AtMost),
+    (">=", Relation::AtLeast),
+    ("==", Relation::Equal),
+    ("=", Relation::Equal),
+    ("<", Relation::Less),
+    (">", Relation::Greater),
+];
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let at = text.find(['=', '!', '<', '>']).filter(|&at| at > 0);
+        let split = at.and_then(|at| {
+            let (field, rest) = text.split_at(at);
+            let (word, relation) = RELATIONS.iter().find(|(word, _)| rest.starts_with(word))?;
+            Some((field, *relation, &rest[word.len()..]))
+        });
+        let (field, relation, value) =
+            split.ok_or_else(|| "write FIELD=VALUE, or with != < <= > >= in place of =".to_owned())?;
+        Ok(Condition { field: field.trim().to_owned(), relation, value: value.trim().to_owned() })
+    }
+}
+
+impl Condition {
+    /// Whether a run meets it. Numbers are compared as numbers, all else by its letters; `null` means that the run
+    /// has no such value, which is never less or more than anything.
+    pub fn holds(&self, run: &ListedRun) -> bool {
+        let has = run.field(&self.field);
+        let order = match (&has, self.value.as_str()) {
+            (Value::Null, "null") => Some(Ordering::Equal),
+            (Value::Null, _) | (_, "null") => None,
+            _ => Some(compare_to_text(&has, &self.value)),
+        };
+        match self.relation {
+            Relation::Equal => order == Some(Ordering::Equal),
+            Relation::Unequal => order != Some(Ordering::Equal),
+            Relation::Less => order == Some(Ordering::Less),
+            Relation::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Relation::Greater => order == Some(Ordering::Greater),
+            Relation::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        }
+    }
+}
+
+fn compare_to_text(value: &Value, text: &str) -> Ordering {
+    match (value.as_f64(), text.parse::<f64>()) {
+        (Some(one), Ok(other)) => one.total_cmp(&other),
+        _ => plain(value).as_str().cmp(text),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// All of them must hold.
+    pub conditions: Vec<Condition>,
+    /// By which field to sort, the least first; `None`: by start, the newest first.
+    pub sort: Option<String>,
+    pub reverse: bool,
+    pub limit: Option<usize>,
+}
+
+/// A field was asked for that no run has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no run has a field {field:?}; there are: {known}")]
+pub struct UnknownField {
+    field: String,
+    known: String,
+}
+
+impl Selection {
+    /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
+    pub fn of(&self, mut runs: Vec<ListedRun>) -> Result<Vec<ListedRun>, UnknownField> {
+        let asked = self.conditions.iter().map(|condition| &condition.field).chain(&self.sort);
+        asked.into_iter().try_for_each(|field| check(field, &runs))?;
+        runs.retain(|run| self.conditions.iter().all(|condition| condition.holds(run)));
+        let (field, falling) = match &self.sort {
+            Some(field) => (field.as_str(), self.reverse),
+            None => ("started", !self.reverse),
+        };
+        runs.sort_by_cached_key(|run| run.run_id.clone());
+        runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), falling));
+        runs.truncate(self.limit.unwrap_or(usize::MAX));
+        Ok(runs)
+    }
+}
+
+fn check(field: &str, runs: &[ListedRun]) -> Result<(), UnknownField> {
+    // A list without runs has no configuration to tell from.
+    if runs.is_empty() || FACTS.contains(&field) || runs.iter().any(|run| run.configures(field)) {
+        return Ok(());
+    }
+    let configured: BTreeSet<String> = runs.iter().flat_map(ListedRun::configured_names).collect();
+    let facts = FACTS.iter().map(|&fact| fact.to_owned());
+    let known: Vec<String> = facts.chain(configured).collect();
+    Err(UnknownField { field: field.to_owned(), known: known.join(", ") })
+}
+
+fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
+    let order = match (one, other) {
+        (Value::Null, Value::Null) => return Ordering::Equal,
+        (Value::Null, _) => return Ordering::Greater,
+        (_, Value::Null) => return Ordering::Less,
+        _ => one
+            .as_f64()
+            .zip(other.as_f64())
+            .map_or_else(|| plain(one).cmp(&plain(other)), |(one, other)| one.total_cmp(&other)),
+    };
+    if falling { order.reverse() } else { order }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(id: &str, batch: i64, step_ms: Option<f64>) -> ListedRun {
+        let mut run = ListedRun::unreadable(id.to_owned(), format!("runs/{id}"), String::new());
+        run.config = json!({"batch": batch, "checkpoint": "none", "loader": {"workers": 2}})
+            .as_object()
+            .unwrap()
+            .clone();
+        run.started_at = Some(format!("2026-01-0{batch}T00:00:00Z"));
+        run.step_ms = step_ms;
+        run
+    }
+
+    fn ids(selection: &Selection) -> Vec<String> {
+        let runs = vec![run("a", 2, Some(9.5)), run("b", 8, None), run("c", 4, Some(10.0))];
+        selection.of(runs).unwrap().into_iter().map(|run| run.run_id).collect()
+    }
+
+    #[test]
+    fn conditions_hold_as_written() {
+        for (condition, expected) in [
+            ("batch=8", "b"),
+            ("batch == 8.0", "b"),
+            ("batch!=8", "ca"),
+            ("batch<4", "a"),
+            ("batch<=4", "ca"),
+            ("batch>4", "b"),
+            ("batch>=4", "bc"),
+            // As numbers, not as letters.
+            ("step_ms<10", "a"),
+            ("step_ms=null", "b"),
+            ("step_ms!=null", "ca"),
+            ("checkpoint=none", "bca"),
+            ("config.batch=2", "a"),
+            ("loader.workers=2", "bca"),
+            ("started>2026-01-03", "bc"),
+            ("id=c", "c"),
+        ] {
+            let conditions = vec![condition.parse().unwrap()];
+            assert_eq!(
+                ids(&Selection { conditions, ..Selection::default() }).concat(),
+                expected,
+                "{condition}"
+            );
+        }
+        for bad in ["batch", "=8", "", "batch~8"] {
+            assert!(bad.parse::<Condition>().unwrap_err().contains("FIELD=VALUE"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn order_is_as_asked_and_what_is_not_known_comes_last() {
+        let by = |sort: Option<&str>, reverse, limit| {
+            ids(&Selection { sort: sort.map(str::to_owned), reverse, limit, ..Selection::default() }).concat()
+        };
+        assert_eq!((by(None, false, None), by(None, true, None)), ("bca".into(), "acb".into()));
+        assert_eq!(
+            (by(Some("step_ms"), false, None), by(Some("step_ms"), true, None)),
+            ("acb".into(), "cab".into())
+        );
+        assert_eq!(by(Some("batch"), true, Some(2)), "bc");
+    }
+
+    #[test]
+    fn a_field_that_no_run_has_is_refused_with_those_there_are() {
+        let selection = Selection { sort: Some("bach".to_owned()), ..Selection::default() };
+        let error = selection.of(vec![run("a", 2, None)]).unwrap_err().to_string();
+        assert!(
+            error.contains("\"bach\"") && error.contains("peak_mib") && error.contains("loader.workers"),
+            "{error}"
+        );
+        assert!(selection.of(Vec::new()).unwrap().is_empty());
+    }
+}

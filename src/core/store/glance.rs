@@ -1,0 +1,22 @@
+//! A run at a glance: what a list of many runs needs of each, and no more.
+
+use std::path::Path;
+
+use super::{Dataset, StoreError};
+use crate::record::RunRow;
+
+/// A step, as far as a list of runs goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepGlance {
+    pub warmup: bool,
+    pub wall_ns: i64,
+    pub tokens: Option<i64>,
+    pub peak_bytes: Option<i64>,
+}
+
+/// Reads a run's row, and four columns of its steps.
+pub fn glance(dir: &Path) -> Result<(RunRow, Vec<StepGlance>), StoreError> {
+    let dataset = Dataset::open(dir)?;
+    let steps = dataset.rows(None)?;
+    Ok((dataset.run().clone(), steps))
+}

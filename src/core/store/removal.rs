@@ -1,0 +1,75 @@
+//! Removing a run.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+use super::folders::{Contents, contents};
+use super::writer::RUN_FILE;
+
+/// Why a run is not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemovalError {
+    #[error("{} is not a run: it holds neither a run.parquet nor parts of one", .0.display())]
+    NotARun(PathBuf),
+
+    #[error("{} is a link; name the folder it leads to", .0.display())]
+    Link(PathBuf),
+
+    #[error("{} holds what no run writes: {}; move that away first", dir.display(), foreign.join(", "))]
+    Foreign { dir: PathBuf, foreign: Vec<String> },
+
+    #[error("{} is still being written; end that run first", .0.display())]
+    BeingWritten(PathBuf),
+
+    #[error("{} cannot be removed: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What removing the run in `dir` would remove, if it may be removed.
+///
+/// # Errors
+/// Where it is no run, holds anything that no run writes, or is still being written.
+pub fn removable(dir: &Path) -> Result<Contents, RemovalError> {
+    let io = |source| RemovalError::Io { path: dir.to_owned(), source };
+    if fs::symlink_metadata(dir).map_err(io)?.is_symlink() {
+        return Err(RemovalError::Link(dir.to_owned()));
+    }
+    let contents = contents(dir)?;
+    if contents.ours.is_empty() {
+        return Err(RemovalError::NotARun(dir.to_owned()));
+    }
+    if !contents.foreign.is_empty() {
+        return Err(RemovalError::Foreign { dir: dir.to_owned(), foreign: contents.foreign });
+    }
+    match super::is_being_written(dir) {
+        true => Err(RemovalError::BeingWritten(dir.to_owned())),
+        false => Ok(contents),
+    }
+}
+
+/// Removes the run in `dir`, file by file: what came into the folder since it was looked at stays, and then the
+/// folder too. Returns what was removed.
+pub fn remove(dir: &Path) -> Result<Contents, RemovalError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        |source| RemovalError::Io { path, source }
+    };
+    // Held until the end, so that no writer begins here.
+    let folder = File::open(dir).map_err(io(dir))?;
+    let contents = removable(dir)?;
+    if folder.try_lock().is_err() {
+        return Err(RemovalError::BeingWritten(dir.to_owned()));
+    }
+    // The row that makes it a run goes last: what is interrupted can be removed later.
+    let (last, first): (Vec<_>, Vec<_>) = contents.ours.iter().partition(|(name, _)| name == RUN_FILE);
+    for (name, _) in first.into_iter().chain(last) {
+        let path = dir.join(name);
+        fs::remove_file(&path).map_err(io(&path))?;
+    }
+    fs::remove_dir(dir).map_err(io(dir))?;
+    Ok(contents)
+}

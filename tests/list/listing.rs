@@ -1,0 +1,128 @@
+//! What is listed, in what order, and what is said of runs that went wrong.
+
+use std::fs;
+
+use stepledger::record::RunStatus;
+
+use super::{MadeUp, Runs, ids, listed, outcome};
+
+fn three() -> Runs {
+    let runs = Runs::new();
+    for run in [MadeUp::new("b-first", 0, 8), MadeUp::new("a-second", 1, 2), MadeUp::new("c-third", 2, 4)] {
+        run.write(&runs.file("runs"));
+    }
+    runs
+}
+
+#[test]
+fn a_run_is_listed_with_the_numbers_that_show_has() {
+    let runs = three();
+    let list = listed(&runs, &["--where", "id=c-third"]);
+    let run = &list[0];
+    assert_eq!((run["steps"].as_i64(), run["step_ms"].as_f64()), (Some(3), Some(4.0)));
+    assert_eq!((run["tokens_per_s"].as_f64(), run["peak_bytes"].as_i64()), (Some(10_000.0), Some(12 << 20)));
+    assert_eq!(run["started_at"], "2026-01-31T12:02:00Z");
+    assert_eq!(run["config"]["batch"], 4);
+    let show = runs.show("c-third");
+    assert_eq!(show["step"]["median_ms"], run["step_ms"]);
+    assert_eq!(show["step"]["tokens_per_s"], run["tokens_per_s"]);
+    assert_eq!(show["step"]["peak_bytes"], run["peak_bytes"]);
+}
+
+#[test]
+fn the_newest_come_first_or_whatever_is_asked_for() {
+    let runs = three();
+    for (words, expected) in [
+        (&[][..], "c-third a-second b-first"),
+        (&["--reverse"], "b-first a-second c-third"),
+        (&["--sort", "batch"], "a-second c-third b-first"),
+        (&["--sort", "peak_mib", "--reverse", "--limit", "1"], "b-first"),
+        (&["--where", "batch>2", "--where", "step_ms<8"], "c-third"),
+        (&["--where", "loader.workers<=1"], "a-second b-first"),
+        (&["--where", "status!=complete"], ""),
+        (&["--where", "program=made_up", "--limit", "2"], "c-third a-second"),
+    ] {
+        assert_eq!(ids(&listed(&runs, words)).join(" "), expected, "{words:?}");
+    }
+}
+
+#[test]
+fn the_table_has_a_line_a_run() {
+    let (code, text, _) = outcome(&three(), "list", &["--limit", "1"]);
+    assert_eq!(code, Some(0));
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let header = "id started (UTC) program status batch checkpoint dtype steps step ms tokens/s peak MiB";
+    assert_eq!(lines[0].join(" "), header);
+    assert_eq!(lines[1].join(" "), "c-third 2026-01-31 12:02 made_up complete 4 none f32 3 4.00 10,000 12.0");
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn runs_of_sweeps_are_listed_and_other_folders_are_not() {
+    let runs = three();
+    MadeUp::new("d-swept", 3, 16).write(&runs.file("runs/sweep-one"));
+    MadeUp::new("e-elsewhere", 4, 16).write(&runs.file("runs/copies"));
+    fs::create_dir(runs.file("runs/empty")).unwrap();
+    fs::write(runs.file("runs/notes.txt"), "not a run").unwrap();
+    let list = listed(&runs, &[]);
+    assert_eq!(ids(&list), ["d-swept", "c-third", "a-second", "b-first"]);
+    assert!(list[0]["dir"].as_str().unwrap().ends_with("runs/sweep-one/d-swept"));
+}
+
+#[test]
+fn a_run_whose_process_is_gone_was_interrupted_and_one_that_goes_on_is_running() {
+    let runs = Runs::new();
+    let going_on = MadeUp { status: RunStatus::Running, ..MadeUp::new("going-on", 1, 2) };
+    let killed = MadeUp { status: RunStatus::Running, ..MadeUp::new("killed", 0, 2) };
+    let writer = going_on.begin(&runs.file("runs"));
+    drop(killed.begin(&runs.file("runs")));
+    let list = listed(&runs, &[]);
+    assert_eq!(
+        (ids(&list), &list[0]["status"], &list[1]["status"]),
+        (vec!["going-on", "killed"], &"running".into(), &"interrupted".into())
+    );
+    assert!(list[1]["reason"].as_str().unwrap().contains("process ended"));
+    assert_eq!(list[1]["steps"], 3, "what was flushed counts");
+    drop(writer);
+    assert_eq!(listed(&runs, &["--where", "status=interrupted"]).len(), 2);
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_listed_with_the_reason() {
+    let runs = three();
+    let without_row = MadeUp::new("without-row", 5, 2).write(&runs.file("runs"));
+    fs::remove_file(without_row.join("run.parquet")).unwrap();
+    fs::write(runs.file("runs/a-second/run.parquet"), "PAR1 not PAR1").unwrap();
+    fs::write(runs.file("runs/b-first/steps-0001.parquet"), "").unwrap();
+    let list = listed(&runs, &["--where", "status=unreadable"]);
+    assert_eq!(ids(&list), ["a-second", "b-first", "without-row"]);
+    assert!(list[2]["reason"].as_str().unwrap().contains("no run.parquet"), "{:?}", list[2]);
+    assert_eq!(listed(&runs, &[]).len(), 4, "and the good ones");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_does() {
+    let runs = three();
+    for (words, parts) in [
+        (&["--where", "bach=8"][..], &["\"bach\"", "peak_mib", "loader.workers"][..]),
+        (&["--sort", "speed"], &["\"speed\"", "tokens_per_s"]),
+        (&["--where", "batch"], &["FIELD=VALUE"]),
+        (&["--limit", "-1"], &["-1"]),
+    ] {
+        let (code, text, errors) = outcome(&runs, "list", words);
+        assert_eq!((code, text.as_str()), (Some(2), ""), "{words:?}: {errors}");
+        assert!(parts.iter().all(|part| errors.contains(part)), "{words:?}: {errors}");
+    }
+    let (code, _, errors) = outcome(&Runs::new(), "list", &[]);
+    assert!(code == Some(2) && errors.contains("there is no run in"), "{errors}");
+}
+
+#[test]
+fn nothing_to_list_is_no_error() {
+    let runs = Runs::new();
+    fs::create_dir(runs.file("runs")).unwrap();
+    let (code, text, errors) = outcome(&runs, "list", &["--where", "batch=8"]);
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+    assert!(errors.contains("stepledger run"), "{errors}");
+    assert!(listed(&runs, &[]).is_empty());
+}

@@ -1,0 +1,103 @@
+//! What is removed, and above all what is not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use stepledger::record::RunStatus;
+
+use super::{MadeUp, Runs, ids, listed, outcome};
+
+fn two() -> Runs {
+    let runs = Runs::new();
+    MadeUp::new("2026-aa", 0, 8).write(&runs.file("runs"));
+    MadeUp::new("2026-ab", 1, 2).write(&runs.file("runs"));
+    runs
+}
+
+#[test]
+fn a_run_goes_whole_and_the_others_stay() {
+    let runs = two();
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", "2026-aa"]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(errors.contains("removed") && errors.contains("2 files"), "{errors}");
+    assert!(!runs.file("runs/2026-aa").exists());
+    assert_eq!(ids(&listed(&runs, &[])), ["2026-ab"]);
+}
+
+#[test]
+fn without_a_terminal_it_takes_yes_and_says_what_would_go() {
+    let runs = two();
+    let (code, _, errors) = outcome(&runs, "rm", &["2026-aa"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("--yes") && errors.contains("2026-aa (2 files, "), "{errors}");
+    assert_eq!(listed(&runs, &[]).len(), 2);
+}
+
+#[test]
+fn a_beginning_will_do_if_it_is_one_runs_alone() {
+    let runs = two();
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", "2026-a"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        errors.contains("2026-aa") && errors.contains("2026-ab") && errors.contains("more of the name"),
+        "{errors}"
+    );
+    MadeUp::new("2027-swept", 2, 2).write(&runs.file("runs/sweep-x"));
+    assert_eq!(outcome(&runs, "rm", &["--yes", "2027"]).0, Some(0));
+    assert_eq!(listed(&runs, &[]).len(), 2);
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", "2028"]);
+    assert!(code == Some(2) && errors.contains("2026-ab"), "{errors}");
+}
+
+#[test]
+fn foreign_files_are_named_and_nothing_is_removed() {
+    let runs = two();
+    fs::write(runs.file("runs/2026-ab/thesis.tex"), "three years").unwrap();
+    fs::create_dir(runs.file("runs/2026-ab/plots")).unwrap();
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", "2026-aa", "2026-ab"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("plots, thesis.tex"), "{errors}");
+    assert_eq!(listed(&runs, &[]).len(), 2, "not even the other one");
+}
+
+#[test]
+fn what_is_no_run_is_never_removed() {
+    let runs = two();
+    let folder = runs.file("precious");
+    fs::create_dir(&folder).unwrap();
+    let named = folder.to_str().unwrap().to_owned();
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", &named]);
+    assert!(code == Some(2) && errors.contains("is not a run"), "{errors}");
+    fs::write(folder.join("a.txt"), "a").unwrap();
+    assert_eq!(outcome(&runs, "rm", &["--yes", &named]).0, Some(2));
+    assert!(folder.join("a.txt").exists());
+    for nothing in ["", ".", ".."] {
+        assert_eq!(outcome(&runs, "rm", &["--yes", nothing]).0, Some(2), "{nothing:?}");
+    }
+    let link = runs.file("runs/link");
+    symlink(runs.file("runs/2026-aa"), &link).unwrap();
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", "link"]);
+    assert!(code == Some(2) && errors.contains("is a link"), "{errors}");
+    assert_eq!(listed(&runs, &[]).len(), 2);
+}
+
+#[test]
+fn a_run_that_is_being_written_stays_until_its_process_is_gone() {
+    let runs = Runs::new();
+    let run = MadeUp { status: RunStatus::Running, ..MadeUp::new("going-on", 0, 2) };
+    let writer = run.begin(&runs.file("runs"));
+    let (code, _, errors) = outcome(&runs, "rm", &["--yes", "going-on"]);
+    assert!(code == Some(2) && errors.contains("still being written"), "{errors}");
+    drop(writer);
+    assert_eq!(outcome(&runs, "rm", &["--yes", "going-on"]).0, Some(0));
+    assert!(!runs.file("runs/going-on").exists());
+}
+
+#[test]
+fn what_a_kill_left_of_a_run_can_be_removed() {
+    let runs = two();
+    fs::remove_file(runs.file("runs/2026-aa/run.parquet")).unwrap();
+    fs::write(runs.file("runs/2026-aa/steps-0002.parquet.tmp"), "half").unwrap();
+    assert_eq!(outcome(&runs, "rm", &["--yes", "2026-aa"]).0, Some(0));
+    assert_eq!(ids(&listed(&runs, &[])), ["2026-ab"]);
+}

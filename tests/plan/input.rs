@@ -1,0 +1,122 @@
+//! Plans from theory and from made-up runs, and what is refused.
+
+use std::fs;
+
+use stepledger::record::RunStatus;
+
+use super::made_up::MadeUp;
+use super::{Runs, outcome, plan, policy};
+
+/// Made-up runs have steps of as many ms, and peaks of three times as many MiB, as their batch.
+fn made_up(batches: &[(&'static str, i64)]) -> Runs {
+    let runs = Runs::new();
+    for &(id, batch) in batches {
+        MadeUp::new(id, 0, batch).write(&runs.file("runs"));
+    }
+    runs
+}
+
+#[test]
+fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
+    let runs = Runs::new();
+    let answer = plan(&runs, "--capacity-mb 64");
+    assert_eq!(answer["capacity_bytes"], 64 << 20);
+    let none = policy(&answer, "none");
+    assert_eq!(
+        (&none["max_batch"], &none["source"], &none["predicted_tokens_per_s"]),
+        (&24.into(), &"theory".into(), &serde_json::Value::Null)
+    );
+    assert_eq!((&answer["best"]["checkpoint"], &answer["best"]["batch"]), (&"none".into(), &24.into()));
+    assert_eq!(answer["ranked_by"], "compute_per_token");
+    assert_eq!(answer["placement"]["for_memory"]["blocks"], 1);
+    assert_eq!(answer["verified"], serde_json::json!([]));
+    let (_, text, _) = outcome(&runs, "--capacity-mb 64");
+    for part in [
+        "Best: batch 24 with checkpoint none",
+        "Runner-up: selective; it fits",
+        "rests on matrix products",
+        "√L would be 2",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_policy_that_is_asked_for_is_the_only_one() {
+    let answer = plan(&Runs::new(), "--capacity-mb 64 --checkpoint full --dtype bf16 --threads 1");
+    assert_eq!(answer["policies"].as_array().unwrap().len(), 1);
+    let batch = &policy(&answer, "full")["max_batch"];
+    let command = format!("stepledger run --batch {batch} --checkpoint full --dtype bf16 --threads 1");
+    assert_eq!(answer["best"]["command"], command);
+}
+
+#[test]
+fn measured_runs_of_any_program_make_a_plan() {
+    let runs = made_up(&[("a", 1), ("b", 2), ("c", 4)]);
+    let answer = plan(&runs, "--capacity-mb 48 --from runs");
+    let none = policy(&answer, "none");
+    assert_eq!(
+        (&none["max_batch"], &none["source"], &none["extrapolates"]),
+        (&16.into(), &"fit".into(), &"strongly".into())
+    );
+    assert_eq!(
+        (&none["predicted_peak_bytes"], &none["peak_interval_bytes"]),
+        (&(48 << 20).into(), &serde_json::json!([48 << 20, 48 << 20]))
+    );
+    assert!((none["predicted_step_ms"].as_f64().unwrap() - 16.0).abs() < 1e-9);
+    assert!((none["predicted_tokens_per_s"].as_f64().unwrap() - 10_000.0).abs() < 1e-6);
+    assert_eq!(none["fit"]["batches"], serde_json::json!([1, 2, 4]));
+    let (_, text, _) = outcome(&runs, "--capacity-mb 48 --from runs/a runs/b runs/c");
+    assert!(
+        text.contains("none: peak exact, 10,000 to 10,000 tokens/s") && text.contains("far off"),
+        "{text}"
+    );
+}
+
+#[test]
+fn runs_that_cannot_be_used_are_named_with_the_reason() {
+    let runs = made_up(&[("a", 1), ("b", 2), ("damaged", 4)]);
+    MadeUp { status: RunStatus::OutOfMemory, ..MadeUp::new("oom", 0, 64) }.write(&runs.file("runs"));
+    MadeUp { steps: 0, ..MadeUp::new("no-steps", 0, 3) }.write(&runs.file("runs"));
+    fs::write(runs.file("runs/damaged/run.parquet"), "PAR1").unwrap();
+    let answer = plan(&runs, "--capacity-mb 48 --from runs");
+    let told = answer["not_used"].to_string();
+    for part in ["out_of_memory", "no measured step", "runs/damaged"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused_with_the_way_out() {
+    let runs = made_up(&[("a", 1)]);
+    fs::create_dir(runs.file("empty")).unwrap();
+    for (flags, parts) in [
+        ("--capacity-mb 0", &["allowed: any number above 0"][..]),
+        ("--capacity-mb -5", &["allowed: any number above 0"]),
+        ("--capacity-mb 1", &["parameters alone take (3337216)", "floor", "13 MiB"]),
+        ("--capacity-mb 64 --batch 8", &["--batch is what `plan` finds"]),
+        ("--capacity-mb 64 --dropout 0.1", &["without dropout", "--from"]),
+        ("--device cuda", &["memory of cuda", "--capacity-mb"]),
+        ("--capacity-mb 64 --checkpoint every:9", &["every:9", "none, full, selective, every:2"]),
+        ("--capacity-mb 64 --from nowhere", &["nowhere"]),
+        ("--capacity-mb 64 --from empty", &["no run in empty"]),
+        ("--capacity-mb 64 --from runs", &["made_up again, with batch 2, checkpoint none"]),
+        ("--verify", &["--capacity-mb"]),
+    ] {
+        let (code, text, errors) = outcome(&runs, flags);
+        assert_eq!((code, text.as_str()), (Some(2), ""), "{flags}: {errors}");
+        assert!(parts.iter().all(|part| errors.contains(part)), "{flags}: {errors}");
+    }
+}
+
+#[test]
+fn a_capacity_that_holds_the_parameters_only_is_answered_with_the_floor() {
+    let (code, text, _) = outcome(&Runs::new(), "--capacity-mb 5");
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("Nothing fits: one sequence takes 13.0 MiB")
+            && text.contains("--capacity-mb 13 or more"),
+        "{text}"
+    );
+}
