@@ -14,6 +14,7 @@ const GUARDED: &[&str] = &[
     "nvtx",
     "libloading",
     "parquet",
+    "plotters",
     "rustix",
     "arrow_array",
     "arrow_schema",

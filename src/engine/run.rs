@@ -1,11 +1,9 @@
 //! `stepledger run`: a toy model under instruments.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-use anyhow::Context;
 use serde_json::{Map, Value};
-use stepledger_core::cli::{DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, print, read};
+use stepledger_core::cli::{
+    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, print, read, stop_flag,
+};
 
 use super::progress::Progress;
 use crate::probe::{Options, machine};
@@ -132,16 +130,4 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
         .flush_every(args.account.flush_every as usize)
         .device(config.device)
         .limit(args.account.limit_bytes()))
-}
-
-/// Becomes true at the first Ctrl-C (or SIGTERM); the second one ends the process at once.
-fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // In this order: the first signal still finds the flag down.
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), stop.clone())
-            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-            .context("Ctrl-C cannot be caught")?;
-    }
-    Ok(stop)
 }

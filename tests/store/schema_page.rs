@@ -6,7 +6,7 @@ use std::path::Path;
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use stepledger::record::RunStatus;
-use stepledger::store::Dataset;
+use stepledger::store::{Dataset, keep_sweep};
 
 use crate::{create, push, rows};
 
@@ -44,6 +44,7 @@ fn written() -> Tables {
     push(&mut writer, 0..1);
     let dir = writer.finish(&rows::run("a", RunStatus::Complete), &rows::open()).unwrap();
     Dataset::open(&dir).unwrap().keep_experiment(rows::experiment()).unwrap();
+    keep_sweep(&dir, "sweep-a", vec![rows::sweep()]).unwrap();
     let mut tables = Tables::new();
     for entry in dir.read_dir().unwrap() {
         let path = entry.unwrap().path();

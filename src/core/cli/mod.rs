@@ -9,6 +9,8 @@ mod compare;
 mod exit;
 mod experiment;
 mod given;
+mod grid_args;
+mod interrupt;
 mod launch;
 mod list;
 mod machine;
@@ -20,9 +22,12 @@ mod run_args;
 mod settings;
 mod show;
 mod show_views;
+mod sweep;
+mod sweep_progress;
 mod words;
 
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
+pub use interrupt::stop_flag;
 pub use launch::launch;
 pub use run_args::RunArgs;
 pub use show::{print, read};
@@ -66,6 +71,9 @@ enum Command {
     Baseline(baseline::BaselineArgs),
     /// Measure what is true of this machine, whatever is run on it
     Calibrate(calibrate::CalibrateArgs),
+    /// Run a grid of settings, and say which is fastest in the memory there is
+    #[command(after_long_help = sweep::AFTER_HELP)]
+    Sweep(Box<sweep::SweepArgs>),
     /// Find the largest batch that fits a memory, and the best way to train with it
     Plan(Box<plan::PlanArgs>),
     /// List the runs of a folder, filtered and sorted
@@ -85,6 +93,7 @@ pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
         Command::Compare(args) => compare::run(&args),
         Command::Baseline(args) => baseline::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::List(args) => list::run(&args),
         Command::Rm(args) => rm::run(&args),

@@ -10,6 +10,7 @@ mod words;
 pub use bytes::ByCategory;
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
+    SweepRow,
 };
 pub use sink::{BetweenRecords, Sink, SinkError, StepRecords};
 pub use words::{

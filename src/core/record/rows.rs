@@ -190,6 +190,44 @@ pub struct ExperimentRow {
     pub why: String,
 }
 
+/// `sweep-NNNN.parquet`, in a sweep's folder: one row a cell of its grid. `run_id` is that of the sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepRow {
+    /// From 1, in the order of the grid.
+    pub cell: i64,
+    /// The settings that a grid can vary, varied or not; `None` where no run of the cell could say.
+    pub batch: Option<i64>,
+    pub checkpoint: Option<String>,
+    pub accumulate: Option<i64>,
+    pub dtype: Option<String>,
+    pub attention: Option<String>,
+    pub adamw: Option<String>,
+    pub seq: Option<i64>,
+    pub status: RunStatus,
+    /// Why it has no measurement, or not as many as asked for.
+    pub reason: Option<String>,
+    /// How many runs were asked for, and the ids of those that were measured.
+    pub repeats: i64,
+    pub runs: Vec<String>,
+    /// The geometric mean over its runs, with Student's 95 % interval; one run has none.
+    pub step_ms: Option<f64>,
+    pub step_ms_low: Option<f64>,
+    pub step_ms_high: Option<f64>,
+    pub tokens_per_s: Option<f64>,
+    pub tokens_per_s_low: Option<f64>,
+    pub tokens_per_s_high: Option<f64>,
+    pub peak_bytes: Option<i64>,
+    pub activation_bytes: Option<i64>,
+    /// Of the step's time.
+    pub recompute_pct: Option<f64>,
+    pub capacity_bytes: Option<i64>,
+    pub fits: Option<bool>,
+    /// No other cell has more tokens/s at no higher a peak.
+    pub pareto: bool,
+    pub evidence: Option<EvidenceLevel>,
+    pub why: Option<String>,
+}
+
 /// An instant as JSON has it: `2026-01-31T12:00:00Z`.
 fn rfc3339<S: serde::Serializer>(instant: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&instant.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod by_scope;
+mod chart_sweep;
 mod creep;
 mod experiment;
 mod findings;
@@ -27,6 +28,7 @@ mod text_out_of_memory;
 mod text_peak;
 mod text_plan;
 mod text_runs;
+mod text_sweep;
 mod text_timeline;
 mod text_verified;
 mod timeline;
@@ -34,6 +36,7 @@ mod units;
 mod wrap;
 
 pub use by_scope::{ByScope, Cells, ScopeRow, by_scope};
+pub use chart_sweep::{ChartError, sweep_chart};
 pub use creep::{Blame, MemoryCreep, creep_instant};
 pub use experiment::experiment;
 pub use findings::{Abstention, Asked, Findings, HEAVY_COMMUNICATION_PCT, LedgerLine, StepFinding, find};
@@ -53,6 +56,7 @@ pub use text_findings::{render_experiment, render_findings};
 pub use text_peak::render_peak;
 pub use text_plan::render_plan;
 pub use text_runs::render_runs;
+pub use text_sweep::render_sweep;
 pub use text_timeline::render_timeline;
 pub use text_verified::render_verified;
 pub use timeline::{Change, Timeline, timeline};

@@ -26,6 +26,7 @@ pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};
 pub use line::{Line, Prediction, fit_line};
 pub use paired::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
+pub use random::SplitMix64;
 pub use run::{Drift, FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, Settled, TRIM, Tails, Weakness};
 pub use trimmed::{Trimmed, trimmed, trimmed_mean};
 pub use warmup::mser5;

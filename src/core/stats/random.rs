@@ -3,13 +3,15 @@
 /// SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"): a seed gives one
 /// sequence, on every machine.
 #[derive(Debug, Clone)]
-pub(super) struct SplitMix64(u64);
+pub struct SplitMix64(u64);
 
 impl SplitMix64 {
     pub fn new(seed: u64) -> Self {
         SplitMix64(seed)
     }
 
+    /// The next of 2⁶⁴ numbers.
+    #[expect(clippy::should_implement_trait, reason = "it has no end, and is never iterated over")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

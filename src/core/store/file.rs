@@ -8,7 +8,7 @@ use super::StoreError;
 
 /// Puts `bytes` at `path`, replacing what was there in one instant. On failure `path` is as it was, and
 /// nothing is left beside it.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let temporary = temporary(path);
     let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {

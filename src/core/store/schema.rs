@@ -15,7 +15,7 @@ use super::cell::{decode, encode, field};
 use super::flat::{LedgerRow, PhaseTime, RunColumns};
 use crate::record::{
     AllocationRow, Category, Detail, EvidenceLevel, ExperimentRow, Moment, Phase, PhaseRow, RunRow,
-    RunStatus, SpanKind, StepRow, Trace,
+    RunStatus, SpanKind, StepRow, SweepRow, Trace,
 };
 
 /// A row type with the table it is a row of.
@@ -150,6 +150,35 @@ table! { "phases", PhaseTime {
     kind: SpanKind,
     phase: Phase,
     total_ns: i64,
+} }
+
+table! { "sweep", SweepRow {
+    cell: i64,
+    batch: Option<i64>,
+    checkpoint: Option<String>,
+    accumulate: Option<i64>,
+    dtype: Option<String>,
+    attention: Option<String>,
+    adamw: Option<String>,
+    seq: Option<i64>,
+    status: RunStatus,
+    reason: Option<String>,
+    repeats: i64,
+    runs: Vec<String>,
+    step_ms: Option<f64>,
+    step_ms_low: Option<f64>,
+    step_ms_high: Option<f64>,
+    tokens_per_s: Option<f64>,
+    tokens_per_s_low: Option<f64>,
+    tokens_per_s_high: Option<f64>,
+    peak_bytes: Option<i64>,
+    activation_bytes: Option<i64>,
+    recompute_pct: Option<f64>,
+    capacity_bytes: Option<i64>,
+    fits: Option<bool>,
+    pareto: bool,
+    evidence: Option<EvidenceLevel>,
+    why: Option<String>,
 } }
 
 table! { "experiments", ExperimentRow {

@@ -1,0 +1,105 @@
+//! The flags of `stepledger run` as those of a sweep: some of them take several values, the rest are its base.
+
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
+
+use super::run_args::RunArgs;
+use super::words::bytes_of;
+use crate::sweep::AXES;
+
+/// What a sweep gives its runs by itself, or keeps for its own use.
+const OWN: [&str; 4] = ["out", "json", "quiet", "run_id"];
+/// Files that the runs would write over each other.
+const ONE_RUN_ONLY: [&str; 3] = ["save_init", "save", "save_batches"];
+
+/// A grid, as it was given, and the flags beside it.
+#[derive(Debug)]
+pub struct GridArgs {
+    /// Flag and values, in the order of [`AXES`].
+    pub axes: Vec<(String, String)>,
+    /// Flags of `stepledger run`, as they were given.
+    pub base: Vec<String>,
+    pub out: PathBuf,
+    pub json: bool,
+    pub quiet: bool,
+    pub capacity_bytes: Option<i64>,
+    /// A flag that no sweep can have.
+    pub refused: Option<String>,
+}
+
+/// Why these flags make no run.
+pub fn check(args: &[String]) -> Result<(), String> {
+    let command = RunArgs::augment_args(Command::new("stepledger run").no_binary_name(true));
+    let Err(error) = command.try_get_matches_from(args) else { return Ok(()) };
+    let text = error.to_string();
+    let problem = text.split("\n\n").next().unwrap_or_default();
+    Err(problem.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+impl Args for GridArgs {
+    fn augment_args(command: Command) -> Command {
+        let mut command = RunArgs::augment_args(command);
+        for axis in AXES {
+            command = command.mut_arg(axis, several);
+        }
+        for flag in ONE_RUN_ONLY.into_iter().chain(["run_id"]) {
+            command = command.mut_arg(flag, |arg| arg.hide(true));
+        }
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// A flag that takes values with commas between them. What each means is checked by `run`'s own parser.
+fn several(arg: Arg) -> Arg {
+    arg.value_parser(value_parser!(String)).value_name("A,B,...").default_value(None::<&str>)
+}
+
+impl FromArgMatches for GridArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let axis = |flag: &str| Some((flag.to_owned(), matches.get_one::<String>(flag)?.clone()));
+        let all = RunArgs::augment_args(Command::new("run"));
+        let flags = || all.get_arguments().filter(|arg| given(arg.get_id().as_str()));
+        let is_base = |arg: &&Arg| {
+            let id = arg.get_id().as_str();
+            !AXES.contains(&id) && !OWN.contains(&id)
+        };
+        let capacity = matches.get_one::<f64>("capacity_mb").copied();
+        Ok(GridArgs {
+            axes: AXES.iter().filter(|flag| given(flag)).filter_map(|flag| axis(flag)).collect(),
+            base: flags().filter(is_base).flat_map(|arg| as_given(arg, matches)).collect(),
+            out: matches.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
+            json: matches.get_flag("json"),
+            quiet: matches.get_flag("quiet"),
+            capacity_bytes: capacity.map(bytes_of),
+            refused: ONE_RUN_ONLY.into_iter().chain(["run_id"]).find(|id| given(id)).map(long),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn as_given(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
+    let id = arg.get_id().as_str();
+    let flag = long(id);
+    if matches!(arg.get_action(), ArgAction::SetTrue) {
+        return vec![flag];
+    }
+    let values = matches.get_raw(id).into_iter().flatten();
+    let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+    // In one word, so that no value is taken for a flag.
+    vec![format!("{flag}={}", values.join(","))]
+}
+
+fn long(id: &str) -> String {
+    format!("--{}", id.replace('_', "-"))
+}

@@ -1,0 +1,192 @@
+//! What a cell of a sweep came to.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::grid::{AXES, Cell};
+use super::measure::Measure;
+use super::tried::Tried;
+use crate::record::{EvidenceLevel, RunStatus, SweepRow};
+use crate::stats::{CONFIDENCE, ENOUGH_PAIRS, mean_interval};
+
+/// One setting's row in a sweep's table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellResult {
+    /// From 1, in the order of the grid.
+    pub cell: usize,
+    /// By flag: the grid's own, and what else a grid could vary.
+    pub settings: Map<String, Value>,
+    pub status: RunStatus,
+    /// Why it has no measurement, or not as many as asked for.
+    pub reason: Option<String>,
+    /// The runs that were measured.
+    pub run_ids: Vec<String>,
+    /// The mean over its runs of a step's time (of its logarithm, so the geometric mean), with Student's 95 %
+    /// interval; one run has none.
+    pub step_ms: Option<f64>,
+    pub step_ms_low: Option<f64>,
+    pub step_ms_high: Option<f64>,
+    pub tokens_per_s: Option<f64>,
+    pub tokens_per_s_low: Option<f64>,
+    pub tokens_per_s_high: Option<f64>,
+    /// The highest of all its runs' measured steps.
+    pub peak_bytes: Option<i64>,
+    pub activation_bytes: Option<i64>,
+    /// The share of the step spent computing activations again.
+    pub recompute_pct: Option<f64>,
+    /// Whether the peak is within the capacity; `None` where there is none to fit into, or no peak.
+    pub fits: Option<bool>,
+    /// No other setting has more tokens/s at no higher a peak.
+    pub pareto: bool,
+    pub evidence: Option<EvidenceLevel>,
+    /// Why the evidence is worth that much and no more.
+    pub why: Option<String>,
+    /// Of each measured repeat the logarithm of the nanoseconds a token takes, to pair with other cells'.
+    #[serde(skip)]
+    pub(super) log_token_ns: Vec<(usize, f64)>,
+}
+
+impl CellResult {
+    /// Sums up what has been tried of a cell, asked for so many times.
+    pub(super) fn of(
+        number: usize,
+        cell: &Cell,
+        tried: &Tried,
+        repeats: usize,
+        capacity: Option<i64>,
+    ) -> Self {
+        let measures = &tried.measures;
+        let all = || measures.iter().map(|(_, measure)| measure);
+        let logs: Vec<f64> = all().filter_map(|m| Some(m.estimate.as_ref()?.log_time)).collect();
+        let interval = mean_interval(&logs, CONFIDENCE);
+        let mean = (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64);
+        let ms = |log_ns: f64| log_ns.exp() / 1e6;
+        let tokens = all().find_map(|measure| measure.tokens_per_step);
+        let per_s = |log_ns: f64| tokens.map(|tokens| tokens / (log_ns.exp() / 1e9));
+        let peak_bytes = all().filter_map(|measure| measure.peak_bytes).max();
+        let (status, reason) = tried.outcome(repeats);
+        let weakness = all().find_map(Measure::weakness);
+        CellResult {
+            cell: number + 1,
+            settings: settings(cell, all().next()),
+            status,
+            reason,
+            run_ids: all().map(|measure| measure.run_id.clone()).collect(),
+            step_ms: mean.map(ms),
+            step_ms_low: interval.map(|interval| ms(interval.low)),
+            step_ms_high: interval.map(|interval| ms(interval.high)),
+            tokens_per_s: mean.and_then(per_s),
+            // The longest step is the lowest rate.
+            tokens_per_s_low: interval.and_then(|interval| per_s(interval.high)),
+            tokens_per_s_high: interval.and_then(|interval| per_s(interval.low)),
+            peak_bytes,
+            activation_bytes: all().filter_map(|measure| measure.activation_bytes).max(),
+            recompute_pct: mean_of(all().filter_map(|measure| measure.recompute_share)).map(|s| 100.0 * s),
+            fits: fits(status, peak_bytes, capacity),
+            pareto: false,
+            evidence: (!measures.is_empty()).then(|| evidence(measures.len(), weakness.as_deref())),
+            why: (!measures.is_empty()).then(|| why(measures.len(), weakness)),
+            log_token_ns: measures
+                .iter()
+                .filter_map(|(repeat, m)| Some((*repeat, log_token_ns(m)?)))
+                .collect(),
+        }
+    }
+
+    pub(super) fn is_measured(&self) -> bool {
+        self.step_ms.is_some()
+    }
+
+    /// The grid's own flags in words: `batch 8, checkpoint full`.
+    pub fn named(&self, flags: &[String]) -> String {
+        let part = |flag: &String| Some(format!("{flag} {}", plain(self.settings.get(flag)?)));
+        let parts: Vec<String> = flags.iter().filter_map(part).collect();
+        if parts.is_empty() { "the base setting".to_owned() } else { parts.join(", ") }
+    }
+
+    pub(super) fn row(&self, repeats: usize, capacity_bytes: Option<i64>) -> SweepRow {
+        let word = |flag: &str| self.settings.get(flag).map(plain);
+        let number = |flag: &str| self.settings.get(flag).and_then(Value::as_i64);
+        SweepRow {
+            cell: self.cell as i64,
+            batch: number("batch"),
+            checkpoint: word("checkpoint"),
+            accumulate: number("accumulate"),
+            dtype: word("dtype"),
+            attention: word("attention"),
+            adamw: word("adamw"),
+            seq: number("seq"),
+            status: self.status,
+            reason: self.reason.clone(),
+            repeats: repeats as i64,
+            runs: self.run_ids.clone(),
+            step_ms: self.step_ms,
+            step_ms_low: self.step_ms_low,
+            step_ms_high: self.step_ms_high,
+            tokens_per_s: self.tokens_per_s,
+            tokens_per_s_low: self.tokens_per_s_low,
+            tokens_per_s_high: self.tokens_per_s_high,
+            peak_bytes: self.peak_bytes,
+            activation_bytes: self.activation_bytes,
+            recompute_pct: self.recompute_pct,
+            capacity_bytes,
+            fits: self.fits,
+            pareto: self.pareto,
+            evidence: self.evidence,
+            why: self.why.clone(),
+        }
+    }
+}
+
+/// A JSON value without the quotes of a text.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What a grid could vary, as a run of the cell recorded it; of a cell that never ran what the grid says.
+fn settings(cell: &Cell, measure: Option<&Measure>) -> Map<String, Value> {
+    let recorded = |flag: &&str| Some(((*flag).to_owned(), measure?.config.get(*flag)?.clone()));
+    let mut settings: Map<String, Value> = AXES.iter().filter_map(|flag| recorded(&flag)).collect();
+    for (flag, value) in &cell.values {
+        let value = value.parse::<i64>().map_or_else(|_| Value::from(value.as_str()), Value::from);
+        settings.entry(flag.clone()).or_insert(value);
+    }
+    settings
+}
+
+/// A setting that ran out of memory does not fit into what it was given.
+fn fits(status: RunStatus, peak_bytes: Option<i64>, capacity: Option<i64>) -> Option<bool> {
+    match (status, capacity) {
+        (RunStatus::OutOfMemory, _) => Some(false),
+        (_, Some(capacity)) => peak_bytes.map(|peak| peak <= capacity),
+        (_, None) => None,
+    }
+}
+
+fn evidence(runs: usize, weakness: Option<&str>) -> EvidenceLevel {
+    match weakness {
+        None if runs >= ENOUGH_PAIRS => EvidenceLevel::RepeatedBenchmark,
+        _ => EvidenceLevel::SmokeTest,
+    }
+}
+
+fn why(runs: usize, weakness: Option<String>) -> String {
+    let repeats = match runs {
+        1 => "one run".to_owned(),
+        runs => format!("{runs} interleaved runs"),
+    };
+    match weakness {
+        Some(weakness) => format!("{repeats}, and one of them has {weakness}"),
+        None if runs < ENOUGH_PAIRS => format!("{repeats}; it takes {ENOUGH_PAIRS}"),
+        None => repeats,
+    }
+}
+
+fn log_token_ns(measure: &Measure) -> Option<f64> {
+    Some(measure.estimate.as_ref()?.log_time - measure.tokens_per_step?.ln())
+}
+
+fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,103 @@
+//! A sweep's folder: `<out>/<sweep_id>/`, with its `sweep.json`, its runs, and its table of cells.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::error::SweepError;
+use super::order::Turn;
+use super::spec::{SWEEP_VERSION, Spec};
+use crate::record::RunStatus;
+use crate::store::{Dataset, is_being_written, write_whole};
+
+const SPEC_FILE: &str = "sweep.json";
+
+/// The folder of one sweep. While it is open no other process can work on it.
+#[derive(Debug)]
+pub struct Folder {
+    dir: PathBuf,
+    spec: Spec,
+    /// Held for its lock.
+    _lock: File,
+}
+
+/// What an earlier process has left of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Left {
+    /// A run that need not be repeated, in this folder.
+    Done(PathBuf),
+    /// Nothing, or attempts that were interrupted: the next one has this number.
+    Attempt(usize),
+}
+
+impl Folder {
+    /// Makes the folder of a new sweep in `out`.
+    pub fn create(out: &Path, spec: Spec) -> Result<Self, SweepError> {
+        let dir = out.join(&spec.sweep_id);
+        let failed = |source| SweepError::Write { path: dir.clone(), source };
+        fs::create_dir_all(out).and_then(|()| fs::create_dir(&dir)).map_err(failed)?;
+        let text = serde_json::to_string_pretty(&spec).map_err(|error| failed(error.into()))?;
+        write_whole(&dir.join(SPEC_FILE), format!("{text}\n").as_bytes())?;
+        let lock = lock(&dir)?;
+        Ok(Folder { dir, spec, _lock: lock })
+    }
+
+    /// Opens the folder of a sweep that was begun before.
+    pub fn open(dir: &Path) -> Result<Self, SweepError> {
+        let path = dir.join(SPEC_FILE);
+        let text = fs::read_to_string(&path)
+            .map_err(|source| SweepError::NotASweep { dir: dir.to_owned(), source })?;
+        let malformed = |problem: String| SweepError::Malformed { path: path.clone(), problem };
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        // Before anything else is read: another version may mean something else by it.
+        match value.get("version").and_then(serde_json::Value::as_u64) {
+            Some(version) if version == u64::from(SWEEP_VERSION) => {}
+            Some(found) => return Err(SweepError::Version { path, found, supported: SWEEP_VERSION }),
+            None => return Err(malformed("it has no `version`".to_owned())),
+        }
+        let spec: Spec = serde_json::from_value(value).map_err(|error| malformed(error.to_string()))?;
+        let ours = env!("CARGO_PKG_VERSION");
+        if spec.stepledger_version != ours {
+            let found = spec.stepledger_version;
+            return Err(SweepError::OtherStepledger { dir: dir.to_owned(), found, ours });
+        }
+        Ok(Folder { _lock: lock(dir)?, dir: dir.to_owned(), spec })
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// What is there of a turn's run. One that was interrupted counts as nothing, and stays where it is.
+    pub fn left(&self, turn: Turn) -> Result<Left, SweepError> {
+        let mut attempt = 1;
+        loop {
+            let dir = self.dir.join(self.spec.run_id(turn, attempt));
+            if !dir.exists() {
+                return Ok(Left::Attempt(attempt));
+            }
+            if is_being_written(&dir) {
+                return Err(SweepError::StillRunning { dir });
+            }
+            let status = Dataset::open(&dir).map(|dataset| dataset.run().status);
+            if status.is_ok_and(|status| !matches!(status, RunStatus::Running | RunStatus::Interrupted)) {
+                return Ok(Left::Done(dir));
+            }
+            attempt += 1;
+        }
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, SweepError> {
+    let failed = |source| SweepError::Write { path: dir.to_owned(), source };
+    let file = File::open(dir).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(SweepError::Busy { dir: dir.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}

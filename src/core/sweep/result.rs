@@ -1,0 +1,116 @@
+//! What a sweep came to: its cells, the frontier among them, and an answer.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::answer::{Answer, answer};
+use super::cell::CellResult;
+use super::spec::Spec;
+use super::tried::Tried;
+use crate::record::SweepRow;
+
+/// A sweep's results: the documented object of `sweep --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    pub sweep_id: String,
+    pub dir: PathBuf,
+    /// Whether all runs have been made.
+    pub complete: bool,
+    pub repeats: usize,
+    pub capacity_bytes: Option<i64>,
+    /// The flags that the grid varies.
+    pub grid: Vec<String>,
+    pub cells: Vec<CellResult>,
+    pub answer: Answer,
+}
+
+impl Sweep {
+    pub(super) fn of(spec: &Spec, dir: &Path, tried: &[Tried], complete: bool) -> Self {
+        let grid: Vec<String> = spec.grid.axes().iter().map(|axis| axis.flag.clone()).collect();
+        let cells = spec.grid.cells();
+        let results = cells.iter().zip(tried).enumerate().map(|(number, (cell, tried))| {
+            CellResult::of(number, cell, tried, spec.repeats, spec.capacity_bytes)
+        });
+        let mut cells: Vec<CellResult> = results.collect();
+        mark_frontier(&mut cells);
+        Sweep {
+            sweep_id: spec.sweep_id.clone(),
+            dir: dir.to_owned(),
+            complete,
+            repeats: spec.repeats,
+            capacity_bytes: spec.capacity_bytes,
+            answer: answer(&cells, &grid, spec.capacity_bytes),
+            grid,
+            cells,
+        }
+    }
+
+    /// The table to keep, a row a cell.
+    pub fn rows(&self) -> Vec<SweepRow> {
+        self.cells.iter().map(|cell| cell.row(self.repeats, self.capacity_bytes)).collect()
+    }
+}
+
+/// Marks the cells that no other one beats in both, tokens/s and peak: Pareto's frontier.
+fn mark_frontier(cells: &mut [CellResult]) {
+    let points: Vec<Option<(f64, i64)>> =
+        cells.iter().map(|cell| Some((cell.tokens_per_s?, cell.peak_bytes?))).collect();
+    for (place, cell) in cells.iter_mut().enumerate() {
+        let Some((rate, peak)) = points[place] else { continue };
+        cell.pareto = !points.iter().flatten().any(|&(other_rate, other_peak)| {
+            other_rate >= rate && other_peak <= peak && (other_rate > rate || other_peak < peak)
+        });
+    }
+}
+
+#[cfg(test)]
+pub mod made_up {
+    //! Cells of two flags, without runs behind them.
+
+    use serde_json::json;
+
+    use super::super::grid::Cell;
+    use super::*;
+    use crate::record::RunStatus;
+
+    /// A cell at so many tokens/s and bytes, measured five times with this scatter (in percent).
+    pub fn cell(batch: i64, checkpoint: &str, rate: f64, peak_bytes: i64, scatter_pct: f64) -> CellResult {
+        let cell = Cell { values: Vec::new() };
+        let blank = CellResult::of(0, &cell, &Tried::default(), 5, None);
+        let log = (1e9 / rate).ln();
+        let log_token_ns = (0..5).map(|n| (n, log + (n as f64 - 2.0) * scatter_pct / 100.0)).collect();
+        let settings = json!({"batch": batch, "checkpoint": checkpoint});
+        CellResult {
+            settings: settings.as_object().unwrap().clone(),
+            status: RunStatus::Complete,
+            reason: None,
+            step_ms: Some(1.0),
+            tokens_per_s: Some(rate),
+            tokens_per_s_low: Some(rate * 0.99),
+            tokens_per_s_high: Some(rate * 1.01),
+            peak_bytes: Some(peak_bytes),
+            log_token_ns,
+            ..blank
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made_up::cell;
+    use super::*;
+
+    #[test]
+    fn the_frontier_is_what_no_other_beats() {
+        let mut cells = [
+            cell(8, "none", 100.0, 50, 0.1),
+            cell(8, "full", 80.0, 30, 0.1),
+            cell(4, "none", 79.0, 31, 0.1),
+            cell(16, "none", 100.0, 90, 0.1),
+            CellResult { tokens_per_s: None, ..cell(32, "none", 1.0, 1, 0.1) },
+        ];
+        mark_frontier(&mut cells);
+        assert_eq!(cells.map(|cell| cell.pareto), [true, true, false, false, false]);
+    }
+}

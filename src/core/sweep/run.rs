@@ -1,0 +1,74 @@
+//! Making a sweep's runs, one after the other.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::error::SweepError;
+use super::folder::{Folder, Left};
+use super::grid::Cell;
+use super::measure::Measure;
+use super::order::Turn;
+use super::program::Program;
+use super::result::Sweep;
+use super::tried::{Tried, time_left};
+use crate::store::keep_sweep;
+
+/// How far a sweep has come, told before each run and at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress<'a> {
+    /// Runs made, and runs in all: those that would only fail again are in neither.
+    pub done: usize,
+    pub total: usize,
+    /// What is run now; `None` at the end.
+    pub next: Option<(&'a Cell, Turn)>,
+    /// What is still to come will take if it takes what the runs before took; `None` before the first.
+    pub left: Option<Duration>,
+}
+
+/// Makes the runs of the sweep in `folder` that are not there yet, keeps its table, and returns what came of it.
+/// `stop` is asked before each run; what is missing then can be made by another call.
+///
+/// # Errors
+/// When runs cannot be started, or what they left cannot be read. That a run fails is a result.
+pub fn sweep(
+    folder: &Folder,
+    program: &Program,
+    tell: &mut dyn FnMut(Progress),
+    stop: &dyn Fn() -> bool,
+) -> Result<Sweep, SweepError> {
+    let spec = folder.spec();
+    let cells = spec.grid.cells();
+    let mut tried: Vec<Tried> = cells.iter().map(|_| Tried::default()).collect();
+    let mut waiting = gather(folder, &mut tried)?;
+    let mut done = spec.turns().len() - waiting.len();
+    while let Some(&(turn, attempt)) = waiting.front() {
+        if stop() {
+            break;
+        }
+        let left = time_left(&tried, waiting.iter().map(|(turn, _)| turn.cell));
+        tell(Progress { done, total: done + waiting.len(), next: Some((&cells[turn.cell], turn)), left });
+        let cell = &cells[turn.cell];
+        let ran = program.run(folder.dir(), &spec.run_id(turn, attempt), &spec.args(cell))?;
+        tried[turn.cell].take(turn.repeat, ran)?;
+        waiting.pop_front();
+        waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
+        done += 1;
+    }
+    tell(Progress { done, total: done + waiting.len(), next: None, left: None });
+    let sweep = Sweep::of(spec, folder.dir(), &tried, waiting.is_empty());
+    keep_sweep(folder.dir(), &spec.sweep_id, sweep.rows())?;
+    Ok(sweep)
+}
+
+/// Reads the runs that are there, and returns those that are still to be made, each with the number of the attempt.
+fn gather(folder: &Folder, tried: &mut [Tried]) -> Result<VecDeque<(Turn, usize)>, SweepError> {
+    let mut waiting = VecDeque::new();
+    for turn in folder.spec().turns() {
+        match folder.left(turn)? {
+            Left::Done(dir) => tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir)?),
+            Left::Attempt(attempt) => waiting.push_back((turn, attempt)),
+        }
+    }
+    waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
+    Ok(waiting)
+}

@@ -1,0 +1,75 @@
+//! What is known of a cell while its sweep goes on.
+
+use std::time::Duration;
+
+use super::measure::Measure;
+use super::program::Ran;
+use crate::record::RunStatus;
+use crate::store::StoreError;
+
+/// The runs of a cell that have been made so far.
+#[derive(Debug, Default)]
+pub struct Tried {
+    /// Those that completed, by repeat.
+    pub measures: Vec<(usize, Measure)>,
+    /// How the last of the others ended.
+    pub failed: Option<(RunStatus, String)>,
+    /// Each further run would end as the failed one did.
+    pub hopeless: bool,
+    pub took: Vec<Duration>,
+}
+
+impl Tried {
+    /// Takes note of a run that has just been made.
+    pub fn take(&mut self, repeat: usize, ran: Ran) -> Result<(), StoreError> {
+        self.took.push(ran.took);
+        if ran.status == RunStatus::Complete {
+            self.measures.push((repeat, Measure::read(&ran.dir)?));
+            return Ok(());
+        }
+        // Whether it fits is the same each time, and so is what it was told was wrong with its flags.
+        self.hopeless |= ran.refused || ran.status == RunStatus::OutOfMemory;
+        self.failed = Some((ran.status, ran.reason.unwrap_or_default()));
+        Ok(())
+    }
+
+    /// Takes note of a run that an earlier process has made.
+    pub fn take_earlier(&mut self, repeat: usize, measure: Measure) {
+        match measure.status {
+            RunStatus::Complete => self.measures.push((repeat, measure)),
+            status => {
+                self.hopeless |= status == RunStatus::OutOfMemory;
+                self.failed = Some((status, measure.reason.unwrap_or_default()));
+            }
+        }
+    }
+
+    /// How it stands with a cell that was to be run so many times, and why, if that is not well.
+    pub fn outcome(&self, repeats: usize) -> (RunStatus, Option<String>) {
+        let made = self.measures.len();
+        match &self.failed {
+            Some((status, reason)) if made == 0 => (*status, Some(reason.clone())),
+            Some((status, reason)) => {
+                let status = status.as_str();
+                (
+                    RunStatus::Complete,
+                    Some(format!("{made} of {repeats} runs; another one was {status}: {reason}")),
+                )
+            }
+            None if made == 0 => (RunStatus::Interrupted, Some("not run yet".to_owned())),
+            None if made < repeats => (RunStatus::Complete, Some(format!("{made} of {repeats} runs so far"))),
+            None => (RunStatus::Complete, None),
+        }
+    }
+}
+
+/// What the cells of these runs will take, if they take what they took before; those not run yet as long as the mean
+/// of the others. `None` before the first run.
+pub fn time_left(tried: &[Tried], cells: impl Iterator<Item = usize>) -> Option<Duration> {
+    let mean = |took: &[Duration]| {
+        Some(took.iter().sum::<Duration>() / u32::try_from(took.len()).ok().filter(|n| *n > 0)?)
+    };
+    let known: Vec<Duration> = tried.iter().filter_map(|tried| mean(&tried.took)).collect();
+    let typical = mean(&known)?;
+    Some(cells.map(|cell| mean(&tried[cell].took).unwrap_or(typical)).sum())
+}
