@@ -37,6 +37,8 @@
 #[cfg(feature = "torch")]
 mod engine;
 #[cfg(feature = "torch")]
+pub mod device;
+#[cfg(feature = "torch")]
 pub mod probe;
 #[cfg(feature = "torch")]
 pub mod train;
