@@ -35,9 +35,9 @@
 //! The map of the modules is in `src/ARCHITECTURE.md`.
 
 #[cfg(feature = "torch")]
-mod engine;
-#[cfg(feature = "torch")]
 pub mod device;
+#[cfg(feature = "torch")]
+mod engine;
 #[cfg(feature = "torch")]
 pub mod probe;
 #[cfg(feature = "torch")]

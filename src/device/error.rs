@@ -29,7 +29,9 @@ pub enum DeviceError {
          use --adamw fused"
     )]
     OldCard { card: String, oldest: String },
-    #[error("a tensor of {elements} elements has more chunks than a launch can have blocks; choose a larger tile")]
+    #[error(
+        "a tensor of {elements} elements has more chunks than a launch can have blocks; choose a larger tile"
+    )]
     TooManyChunks { elements: u64 },
     #[error("{bytes} bytes are too few to measure with; at least {least}")]
     TooFewBytes { bytes: usize, least: usize },

@@ -15,18 +15,18 @@ pub struct Gpu {
     device: sys::CUdevice,
     context: sys::CUcontext,
     arch: Arch,
-    shape: Shape,
+    shape: GpuShape,
 }
 
 /// What launches are sized by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct GpuShape {
     pub multiprocessors: u32,
     /// Threads that one multiprocessor keeps at a time.
     pub threads_each: u32,
 }
 
-impl Shape {
+impl GpuShape {
     /// Blocks of this many threads that fill the card, if the registers of its threads allow that.
     pub fn filling_blocks(self, block_size: u32) -> u32 {
         self.multiprocessors * (self.threads_each / block_size).max(1)
@@ -62,7 +62,7 @@ impl Gpu {
         self.arch
     }
 
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> GpuShape {
         self.shape
     }
 
@@ -70,7 +70,8 @@ impl Gpu {
     pub(super) fn enter(&self) -> Result<Entered, DeviceError> {
         let before = result::ctx::get_current().map_err(DeviceError::driver("asking for the context"))?;
         // SAFETY: the context is retained while `self` lives.
-        unsafe { result::ctx::set_current(self.context) }.map_err(DeviceError::driver("entering the context"))?;
+        unsafe { result::ctx::set_current(self.context) }
+            .map_err(DeviceError::driver("entering the context"))?;
         Ok(Entered { before })
     }
 }
@@ -104,17 +105,21 @@ fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Resul
 
 fn arch(device: sys::CUdevice) -> Result<Arch, DeviceError> {
     use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
     };
     Ok(Arch::new(attribute(device, MAJOR)?, attribute(device, MINOR)?))
 }
 
-fn shape(device: sys::CUdevice) -> Result<Shape, DeviceError> {
+fn shape(device: sys::CUdevice) -> Result<GpuShape, DeviceError> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR as THREADS,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as COUNT,
     };
-    Ok(Shape { multiprocessors: attribute(device, COUNT)?.max(1), threads_each: attribute(device, THREADS)? })
+    Ok(GpuShape {
+        multiprocessors: attribute(device, COUNT)?.max(1),
+        threads_each: attribute(device, THREADS)?,
+    })
 }
 
 /// Kernels in a GPU's memory.
@@ -195,7 +200,8 @@ impl Drop for Module {
 
 fn c_string(text: &str) -> Result<CString, DeviceError> {
     let invalid = DriverError(sys::cudaError_enum::CUDA_ERROR_INVALID_VALUE);
-    CString::new(text).map_err(|_| DeviceError::Driver { doing: "reading a text with a NUL", reason: invalid })
+    CString::new(text)
+        .map_err(|_| DeviceError::Driver { doing: "reading a text with a NUL", reason: invalid })
 }
 
 #[cfg(test)]
@@ -204,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_grid_fills_the_card() {
-        let h100 = Shape { multiprocessors: 132, threads_each: 2048 };
+        let h100 = GpuShape { multiprocessors: 132, threads_each: 2048 };
         assert_eq!(h100.filling_blocks(256), 132 * 8);
-        assert_eq!(Shape { multiprocessors: 10, threads_each: 1536 }.filling_blocks(1024), 10);
-        assert_eq!(Shape { multiprocessors: 1, threads_each: 0 }.filling_blocks(256), 1);
+        assert_eq!(GpuShape { multiprocessors: 10, threads_each: 1536 }.filling_blocks(1024), 10);
+        assert_eq!(GpuShape { multiprocessors: 1, threads_each: 0 }.filling_blocks(256), 1);
     }
 
     #[test]

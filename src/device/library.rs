@@ -60,9 +60,8 @@ fn find(folders: &[PathBuf]) -> Option<PathBuf> {
 /// system's loader.
 fn preload(library: &Path) {
     let siblings = library.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
-    let names_builtins = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BUILTINS))
-    };
+    let names_builtins =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BUILTINS));
     let builtins = siblings.flatten().map(|entry| entry.path()).filter(names_builtins);
     for file in builtins.chain([library.to_owned()]) {
         // SAFETY: NVIDIA's libraries, whose initialisers touch nothing of ours, and which stay loaded.

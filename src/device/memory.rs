@@ -18,8 +18,8 @@ impl Buffer {
     pub fn zeros(gpu: &Arc<Gpu>, bytes: usize) -> Result<Buffer, DeviceError> {
         let _entered = gpu.enter()?;
         // SAFETY: plain numbers in, an address out, which is freed in `drop`.
-        let address =
-            unsafe { result::malloc_sync(bytes) }.map_err(DeviceError::driver("taking memory to measure with"))?;
+        let address = unsafe { result::malloc_sync(bytes) }
+            .map_err(DeviceError::driver("taking memory to measure with"))?;
         let buffer = Buffer { gpu: gpu.clone(), address };
         // SAFETY: the memory is that of the call above.
         unsafe { result::memset_d8_sync(address, 0, bytes) }

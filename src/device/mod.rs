@@ -16,11 +16,13 @@ mod memory;
 mod nvrtc;
 mod source;
 
-pub use adamw::{AdamWKernel, Batch, Hyper, Numbers, Operands, Storage, TENSORS, Tiling, TilingError, batches};
+pub use adamw::{
+    AdamWKernel, Batch, Hyper, Numbers, Operands, Storage, TENSORS, Tiling, TilingError, batches,
+};
 pub use arch::Arch;
 pub use cache::Cache;
 pub use error::DeviceError;
-pub use gpu::{Gpu, Shape};
+pub use gpu::{Gpu, GpuShape};
 pub use measure::{Bandwidth, Rate, measure_bandwidth, measure_fma};
 pub use nvrtc::{Compiler, Version};
 pub use source::Source;

@@ -62,7 +62,11 @@ impl Compiler {
         let mut numbers = vec![0; usize::try_from(count).unwrap_or(0)];
         // SAFETY: writes as many numbers as it said before.
         unsafe { sys::nvrtcGetSupportedArchs(numbers.as_mut_ptr()) }.result().map_err(failed)?;
-        Ok(numbers.into_iter().filter_map(|number| u32::try_from(number).ok()).map(Arch::from_number).collect())
+        Ok(numbers
+            .into_iter()
+            .filter_map(|number| u32::try_from(number).ok())
+            .map(Arch::from_number)
+            .collect())
     }
 
     /// Compiles to PTX.

@@ -143,9 +143,8 @@ impl AdamW {
 
 impl States {
     fn new(updated: &[Tensor], config: &AdamWConfig) -> Result<Self, TchError> {
-        let zero = |tensor: &Tensor| {
-            Tensor::f_zeros(tensor.size(), (state_kind(tensor, config), tensor.device()))
-        };
+        let zero =
+            |tensor: &Tensor| Tensor::f_zeros(tensor.size(), (state_kind(tensor, config), tensor.device()));
         let zeros = || -> Result<Vec<Tensor>, TchError> { updated.iter().map(zero).collect() };
         let counter = |tensor: &Tensor| Tensor::f_zeros([], (Kind::Float, tensor.device()));
         Ok(States {

@@ -119,7 +119,8 @@ fn storage(parameter: Kind, state: Kind, masters: bool) -> Result<Storage, Train
 
 /// What becomes of `--adamw kernel` where there is no GPU.
 pub fn needs_gpu() -> TrainError {
-    let allowed = "is a kernel for NVIDIA's GPUs, and takes --device cuda; on a CPU: fused, foreach, loop".to_owned();
+    let allowed =
+        "is a kernel for NVIDIA's GPUs, and takes --device cuda; on a CPU: fused, foreach, loop".to_owned();
     TrainError::flag("--adamw", AdamWKind::Kernel, allowed)
 }
 
@@ -169,7 +170,10 @@ mod tests {
             (config(Some(96), None), "--block-size 96: allowed: 128, 256, 512, 1024"),
             (config(None, Some(5)), "--tile-size 5: allowed: 4, 8, 16, 32"),
             (config(Some(1024), Some(32)), "--tile-size 32: allowed with 1024 threads a block: up to 8"),
-            (AdamWConfig { kind: AdamWKind::Fused, ..config(Some(256), None) }, "--block-size 256: is for --adamw kernel"),
+            (
+                AdamWConfig { kind: AdamWKind::Fused, ..config(Some(256), None) },
+                "--block-size 256: is for --adamw kernel",
+            ),
         ] {
             let error = config.tiling().unwrap_err();
             assert!(error.is_input() && error.to_string().starts_with(message), "{error}");
@@ -189,9 +193,11 @@ mod tests {
 
     #[test]
     fn types_that_the_kernel_does_not_know_are_named() {
-        for (parameter, state, masters) in
-            [(Kind::Half, Kind::Half, false), (Kind::Double, Kind::Double, false), (Kind::Float, Kind::Float, true)]
-        {
+        for (parameter, state, masters) in [
+            (Kind::Half, Kind::Half, false),
+            (Kind::Double, Kind::Double, false),
+            (Kind::Float, Kind::Float, true),
+        ] {
             let message = storage(parameter, state, masters).unwrap_err().to_string();
             assert!(message.contains(&format!("{parameter:?}")) && message.contains("fused"), "{message}");
         }
@@ -206,7 +212,8 @@ mod tests {
             parameter.sum(Kind::Float).backward();
         }
         let states: Vec<[Tensor; 3]> = [3, 0, 5].map(|count| [new(count), new(count), new(1)]).into();
-        let raw = |place: usize| states.iter().map(|state| state[place].as_ptr() as RawTensor).collect::<Vec<_>>();
+        let raw =
+            |place: usize| states.iter().map(|state| state[place].as_ptr() as RawTensor).collect::<Vec<_>>();
         let mut lists = Lists {
             parameters: parameters.iter().map(|parameter| parameter.as_ptr() as RawTensor).collect(),
             masters: None,

@@ -18,7 +18,10 @@ fn a_barrier_holds_all_threads_of_a_block() {
     for descending in [false, true] {
         assert_eq!(run(&host, "host_reverse", 96, descending), reversed);
         let sums = run(&host, "host_sum", 64, descending);
-        assert_eq!([sums[0], sums[64], sums[128]], [0, 1, 2].map(|block| (block * 64..(block + 1) * 64).sum::<i32>()));
+        assert_eq!(
+            [sums[0], sums[64], sums[128]],
+            [0, 1, 2].map(|block| (block * 64..(block + 1) * 64).sum::<i32>())
+        );
     }
 }
 

@@ -29,12 +29,14 @@ impl Fused {
             master_weights: storage == Storage::Bf16Masters,
             ..AdamWConfig::default()
         };
-        let values: Vec<Torch> = SHAPES.iter().map(|&shape| Torch::randn(shape, tch::kind::FLOAT_CPU)).collect();
+        let values: Vec<Torch> =
+            SHAPES.iter().map(|&shape| Torch::randn(shape, tch::kind::FLOAT_CPU)).collect();
         let kind = if storage == Storage::F32 { Kind::Float } else { Kind::BFloat16 };
         let leaf = |values: &Torch| values.to_kind(kind).copy().set_requires_grad(true);
         let params: Vec<Torch> = values.iter().map(leaf).collect();
         let masters = config.master_weights.then_some(values);
-        let optimizer = AdamW::new(config, params.iter().map(Torch::shallow_clone).collect(), masters).unwrap();
+        let optimizer =
+            AdamW::new(config, params.iter().map(Torch::shallow_clone).collect(), masters).unwrap();
         Fused { params, optimizer }
     }
 
@@ -71,7 +73,8 @@ fn check(storage: Storage, tolerance: f32) {
     let mut fused = Fused::new(storage);
     let AdamWConfig { lr, betas, eps, weight_decay, .. } = AdamWConfig::default();
     let hyper = Hyper { lr, betas, eps, weight_decay };
-    let mut ours: Vec<Tensor> = fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
+    let mut ours: Vec<Tensor> =
+        fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
     for count in 1..=STEPS {
         for (tensor, grads) in ours.iter_mut().zip(fused.step()) {
             tensor.grads.set(&grads);

@@ -20,7 +20,15 @@ impl Host {
         let file = folder.path().join("kernel.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels/host").join(name);
         let mut compiler = Command::new("c++");
-        compiler.args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing"]);
+        compiler.args([
+            "-std=c++17",
+            "-O1",
+            "-w",
+            "-shared",
+            "-fPIC",
+            "-ffp-contract=off",
+            "-fno-strict-aliasing",
+        ]);
         compiler.args(["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]);
         let output = compiler.args(flags).arg("-o").arg(&file).arg(&source).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

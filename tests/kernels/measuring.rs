@@ -75,9 +75,13 @@ fn fmas_come_to_their_closed_form() {
     // SAFETY: the file declares it so.
     let fma: Fma = unsafe { host.function("host_fma") };
     // Rounds that fill the unrolled loop, and some that do not.
-    for (factor, summand, rounds, tolerance) in
-        [(1.0f32, 1.0f32, 64, 0.0), (1.0, 3.0, 77, 0.0), (-1.0, 2.0, 5, 0.0), (0.5, 0.5, 20, 1e-6), (0.75, -2.0, 13, 1e-6)]
-    {
+    for (factor, summand, rounds, tolerance) in [
+        (1.0f32, 1.0f32, 64, 0.0),
+        (1.0, 3.0, 77, 0.0),
+        (-1.0, 2.0, 5, 0.0),
+        (0.5, 0.5, 20, 1e-6),
+        (0.75, -2.0, 13, 1e-6),
+    ] {
         let mut sums = vec![f32::NAN; BLOCKS * THREADS];
         assert!(fma(BLOCKS as u32, sums.as_mut_ptr(), factor, summand, rounds));
         for (thread, &sum) in sums.iter().enumerate() {

@@ -30,7 +30,8 @@ fn assemble(ptx: &str, arch: Arch) -> Vec<Resources> {
     let mut ptxas = Command::new(assembler());
     let output =
         ptxas.args(["-v", &target]).arg(&file).arg("-o").arg(folder.path().join("cubin")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     resources(&said)
 }
@@ -76,7 +77,12 @@ fn check(source: &Source, arch: Arch, kernels: &[&str], most_registers: u32) -> 
 /// Runs the checks of each kind of card on a thread of its own, and prints what they found.
 fn on_all_cards(check: impl Fn(Arch) -> String + Sync) {
     let tables: Vec<String> = std::thread::scope(|scope| {
-        let threads = ARCHS.map(|arch| scope.spawn({ let check = &check; move || check(arch) }));
+        let threads = ARCHS.map(|arch| {
+            scope.spawn({
+                let check = &check;
+                move || check(arch)
+            })
+        });
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     println!("{}", tables.concat());
@@ -88,7 +94,8 @@ fn adamw_stays_in_registers_in_every_tiling_that_is_offered() {
     kernels.sort_unstable();
     on_all_cards(|arch| {
         // A block's threads share 65,536 registers.
-        let table = |tiling: Tiling| check(&Source::adamw(tiling), arch, &kernels, 65536 / tiling.block_size());
+        let table =
+            |tiling: Tiling| check(&Source::adamw(tiling), arch, &kernels, 65536 / tiling.block_size());
         Tiling::all().map(table).collect()
     });
 }
@@ -99,7 +106,8 @@ const FULL: u32 = 32;
 #[test]
 fn the_measuring_kernels_fill_a_card() {
     on_all_cards(|arch| {
-        check(&Source::bandwidth(), arch, &["copy", "triad"], FULL) + &check(&Source::fma(), arch, &["fma_peak"], FULL)
+        check(&Source::bandwidth(), arch, &["copy", "triad"], FULL)
+            + &check(&Source::fma(), arch, &["fma_peak"], FULL)
     });
 }
 
@@ -112,12 +120,15 @@ fn body<'a>(ptx: &'a str, kernel: &str) -> &'a str {
 #[test]
 fn memory_is_moved_16_bytes_at_a_time() {
     let ptx = Compiler::find().unwrap().compile(&Source::bandwidth(), ARCHS[1]).unwrap();
-    for (kernel, loads) in [("copy", 1), ("triad", 2)] {
-        let body = body(&ptx, kernel);
-        let accesses: Vec<&str> =
-            body.split_whitespace().filter(|word| word.contains(".global")).collect();
-        assert_eq!(accesses.len(), loads + 1, "{body}");
-        assert!(accesses.iter().all(|access| access.contains(".v4.")), "{accesses:?}");
+    for (kernel, arrays) in [("copy", 1), ("triad", 2)] {
+        let words = || body(&ptx, kernel).split_whitespace();
+        let of = |access: &'static str| words().filter(move |word| word.starts_with(access));
+        // Four places at once, and once more for the places that are left over.
+        assert_eq!((of("ld.global").count(), of("st.global").count()), (5 * arrays, 5), "{ptx}");
+        assert!(of("ld.global").chain(of("st.global")).all(|access| access.contains(".v4.")), "{ptx}");
+        // All is asked for before anything is written.
+        let first_four = words().take_while(|word| !word.starts_with("st.global"));
+        assert_eq!(first_four.filter(|word| word.starts_with("ld.global")).count(), 4 * arrays, "{ptx}");
     }
 }
 

@@ -59,7 +59,9 @@ impl Array {
     pub fn floats(&self) -> Vec<f32> {
         match self.half {
             true => self.bits().into_iter().map(widened).collect(),
-            false => self.bytes().chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect(),
+            false => {
+                self.bytes().chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect()
+            }
         }
     }
 
@@ -91,7 +93,13 @@ pub struct Tensor {
 
 impl Tensor {
     /// A parameter of some size, its states zero, and so is its gradient, which has a skew of its own.
-    pub fn new(storage: Storage, numel: usize, skew: usize, grad_skew: usize, random: &mut ChaCha8Rng) -> Tensor {
+    pub fn new(
+        storage: Storage,
+        numel: usize,
+        skew: usize,
+        grad_skew: usize,
+        random: &mut ChaCha8Rng,
+    ) -> Tensor {
         let scale = 10f32.powi(random.gen_range(-3..2));
         let values: Vec<f32> = (0..numel).map(|_| random.gen_range(-scale..scale)).collect();
         Tensor { scale: 10f32.powi(random.gen_range(-4..3)), ..Tensor::of(storage, &values, skew, grad_skew) }

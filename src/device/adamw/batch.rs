@@ -103,7 +103,11 @@ mod tests {
     use super::*;
 
     fn tensors(numels: &[u64]) -> Vec<Operands> {
-        let tensor = |(place, &numel): (usize, &u64)| Operands { param: place as u64 + 1, numel, ..Operands::default() };
+        let tensor = |(place, &numel): (usize, &u64)| Operands {
+            param: place as u64 + 1,
+            numel,
+            ..Operands::default()
+        };
         numels.iter().enumerate().map(tensor).collect()
     }
 
@@ -123,7 +127,8 @@ mod tests {
         for (count, launches) in [(0, 0), (1, 1), (64, 1), (65, 2), (129, 3)] {
             let all = batches(&tensors(&vec![10; count]), tiling()).unwrap();
             assert_eq!(all.len(), launches, "{count}");
-            let params: Vec<u64> = all.iter().flat_map(|batch| batch.params).filter(|&param| param > 0).collect();
+            let params: Vec<u64> =
+                all.iter().flat_map(|batch| batch.params).filter(|&param| param > 0).collect();
             assert_eq!(params, (1..=count as u64).collect::<Vec<_>>());
             assert_eq!(all.iter().map(Batch::blocks).sum::<u32>() as usize, count);
         }

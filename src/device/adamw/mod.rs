@@ -29,8 +29,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    pub const ALL: [Storage; 4] =
-        [Storage::F32, Storage::Bf16, Storage::Bf16F32States, Storage::Bf16Masters];
+    pub const ALL: [Storage; 4] = [Storage::F32, Storage::Bf16, Storage::Bf16F32States, Storage::Bf16Masters];
 
     /// The kernel's name in kernels/adamw.cu.
     pub const fn kernel(self) -> &'static str {
@@ -53,7 +52,12 @@ pub struct AdamWKernel {
 
 impl AdamWKernel {
     /// Compiles the kernel for this GPU, or takes it from the cache, and loads it.
-    pub fn load(gpu: &Arc<Gpu>, cache: &Cache, tiling: Tiling, storage: Storage) -> Result<Self, DeviceError> {
+    pub fn load(
+        gpu: &Arc<Gpu>,
+        cache: &Cache,
+        tiling: Tiling,
+        storage: Storage,
+    ) -> Result<Self, DeviceError> {
         let compiler = Compiler::find()?;
         let ptx = cache.ptx(&compiler, &Source::adamw(tiling), compiler.arch_for(gpu.arch())?)?;
         let module = Module::load(gpu, &ptx)?;

@@ -42,7 +42,8 @@ impl Tiling {
 
     /// All that are offered.
     pub fn all() -> impl Iterator<Item = Tiling> {
-        let pairs = Tiling::BLOCK_SIZES.into_iter().flat_map(|block| Tiling::TILE_SIZES.map(|tile| (block, tile)));
+        let pairs =
+            Tiling::BLOCK_SIZES.into_iter().flat_map(|block| Tiling::TILE_SIZES.map(|tile| (block, tile)));
         pairs.filter_map(|(block, tile)| Tiling::new(block, tile).ok())
     }
 
@@ -87,7 +88,10 @@ mod tests {
     fn what_is_offered_is_what_the_registers_hold() {
         let all: Vec<_> = Tiling::all().map(|tiling| (tiling.block_size, tiling.tile_size)).collect();
         assert_eq!(all.len(), 13);
-        assert!(all.contains(&(1024, 8)) && all.contains(&(256, 32)) && !all.contains(&(1024, 16)), "{all:?}");
+        assert!(
+            all.contains(&(1024, 8)) && all.contains(&(256, 32)) && !all.contains(&(1024, 16)),
+            "{all:?}"
+        );
         let default = Tiling::default();
         assert_eq!(Tiling::new(default.block_size, default.tile_size), Ok(default));
     }
