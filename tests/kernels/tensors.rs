@@ -178,7 +178,10 @@ impl Kernel {
         let run: Run = unsafe { self.host.function("host_adamw") };
         let numbers = Numbers::new(hyper, count);
         for batch in batches(operands, self.tiling).unwrap() {
-            assert!(run(name.as_ptr(), batch.blocks(), &batch, &numbers, count % 2 == 0), "{storage:?}");
+            assert!(
+                run(name.as_ptr(), batch.blocks(), &batch, &numbers, count.is_multiple_of(2)),
+                "{storage:?}"
+            );
         }
     }
 }
