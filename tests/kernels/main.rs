@@ -5,6 +5,7 @@
 mod adamw;
 mod barrier;
 mod bf16;
+mod driver;
 mod fused;
 mod host;
 mod measuring;
