@@ -96,7 +96,7 @@ impl Training {
         tch::manual_seed(config.seed);
         let store = VarStore::new(config.device);
         let model = build(&store.root(), config)?;
-        let optimizer = AdamW::new(config.adamw, store.trainable_variables(), None);
+        let optimizer = AdamW::new(config.adamw, store.trainable_variables(), None)?;
         let loader = Loader::start(read_text(None, config.seq)?, config);
         Ok(Training { model, optimizer, loader, store })
     }

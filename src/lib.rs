@@ -35,6 +35,8 @@
 //! The map of the modules is in `src/ARCHITECTURE.md`.
 
 #[cfg(feature = "torch")]
+pub mod device;
+#[cfg(feature = "torch")]
 mod engine;
 #[cfg(feature = "torch")]
 pub mod probe;

@@ -174,7 +174,7 @@ fn pure_modules_forbid_unsafe_code() {
 
 #[test]
 fn every_unsafe_block_says_why_it_is_sound() {
-    for module in ["probe", "train", "cli", "engine"] {
+    for module in ["device", "probe", "train", "cli", "engine"] {
         for (path, _) in sources(module) {
             let text = fs::read_to_string(&path).unwrap();
             let lines: Vec<&str> = text.lines().collect();

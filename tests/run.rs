@@ -265,6 +265,16 @@ fn bad_input_is_named_and_nothing_is_written() {
             "--master-weights",
             "--master-weights with --dtype f32: needs --dtype bf16; these parameters are f32 themselves",
         ),
+        (
+            "--adamw kernel",
+            "--adamw kernel: is a kernel for NVIDIA's GPUs, and takes --device cuda; on a CPU: fused, foreach, loop",
+        ),
+        ("--adamw kernel --block-size 96", "--block-size 96: allowed: 128, 256, 512, 1024"),
+        (
+            "--adamw kernel --block-size 1024 --tile-size 16",
+            "--tile-size 16: allowed with 1024 threads a block",
+        ),
+        ("--tile-size 8", "--tile-size 8: is for --adamw kernel, and this is --adamw fused"),
         ("--dtype f16", "f32, bf16, amp-bf16"),
         ("--layers 0", "--layers 0"),
         ("--batch -3", "--batch -3"),

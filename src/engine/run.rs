@@ -74,6 +74,8 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
             kind: training.adamw,
             state_dtype: training.state_dtype,
             master_weights: training.master_weights,
+            block_size: training.block_size,
+            tile_size: training.tile_size,
             lr: training.lr,
             betas: betas(&training.betas)?,
             eps: training.eps,

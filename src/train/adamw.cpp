@@ -1,5 +1,5 @@
 // What the optimizer needs of libtorch and tch does not offer: AdamW's update in the three ways PyTorch has it,
-// for states and parameters of any two types, and gradients set to none or to zero.
+// for states and parameters of any two types; where tensors lie, for a way of our own; gradients set to none or to zero.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -18,6 +18,7 @@
 #include "../probe/hook/guarded.h"
 
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 using stepledger::guarded;
@@ -32,6 +33,17 @@ struct AdamWNumbers {
   double beta2;
   double eps;
   double weight_decay;
+};
+
+// Where the tensors of one parameter lie, for a kernel of our own; `Operands` in src/device/adamw/batch.rs.
+struct AdamWOperands {
+  uint64_t param;
+  uint64_t grad;
+  uint64_t exp_avg;
+  uint64_t exp_avg_sq;
+  uint64_t master;
+  uint64_t step;
+  uint64_t numel;
 };
 
 }  // extern "C"
@@ -144,6 +156,43 @@ void step(Way way, Group group, const Tensors& stored, const AdamWNumbers& numbe
   if (!group.params[0].is_same(stored[0])) at::_foreach_copy_(stored, group.params);
 }
 
+// Where a tensor lies, if the kernel can read it as it reads the parameter: element after element.
+uint64_t address(const char* name, const at::Tensor& tensor, const at::Tensor& param) {
+  TORCH_CHECK(tensor.defined(), "AdamW's kernel: a parameter of shape ", param.sizes(), " has no ", name);
+  TORCH_CHECK(tensor.device() == param.device(), "AdamW's kernel: ", name, " is on ", tensor.device(),
+              ", the parameter on ", param.device());
+  TORCH_CHECK(tensor.is_contiguous(), "AdamW's kernel: ", name, " is not contiguous (sizes ", tensor.sizes(),
+              ", strides ", tensor.strides(), "); use --adamw foreach");
+  return reinterpret_cast<uint64_t>(tensor.data_ptr());
+}
+
+// The same, of one that has an element for each of the parameter's.
+uint64_t elements(const char* name, const at::Tensor& tensor, const at::Tensor& param) {
+  const uint64_t at = address(name, tensor, param);
+  TORCH_CHECK(tensor.numel() == param.numel(), "AdamW's kernel: ", name, " has ", tensor.numel(),
+              " elements, the parameter ", param.numel());
+  return at;
+}
+
+AdamWOperands operands(const at::Tensor& param, const at::Tensor* master, const at::Tensor& exp_avg,
+                       const at::Tensor& exp_avg_sq, const at::Tensor& step) {
+  const at::Tensor& grad = param.grad();
+  const AdamWOperands found{elements("parameter", param, param),
+                            elements("gradient", grad, param),
+                            elements("exp_avg", exp_avg, param),
+                            elements("exp_avg_sq", exp_avg_sq, param),
+                            master ? elements("master", *master, param) : 0,
+                            address("step", step, param),
+                            static_cast<uint64_t>(param.numel())};
+  TORCH_CHECK(grad.scalar_type() == param.scalar_type(), "AdamW's kernel: a gradient is ", grad.scalar_type(),
+              ", its parameter ", param.scalar_type());
+  // What is written is not written by libtorch, which must not take an older value that it saved for the new one.
+  for (const at::Tensor* changed : {&param, &exp_avg, &exp_avg_sq, master}) {
+    if (changed) changed->unsafeGetTensorImpl()->bump_version();
+  }
+  return found;
+}
+
 Group part(const Group& all, size_t i) {
   return {{all.params[i]}, {all.grads[i]}, {all.exp_avgs[i]}, {all.exp_avg_sqs[i]}, {all.steps[i]}};
 }
@@ -167,6 +216,16 @@ int sl_adamw(int way, at::Tensor* const* parameters, at::Tensor* const* masters,
     const bool mixed = stored[0].scalar_type() != group.exp_avgs[0].scalar_type();
     if (way == kForeach || (way == kFused && !mixed)) return step(Way(way), group, stored, *numbers);
     for (size_t i = 0; i < count; ++i) step(Way(way), part(group, i), {stored[i]}, *numbers);
+  });
+}
+
+// Where the tensors of `count` updates lie; takes them for changed from now on.
+int sl_adamw_operands(at::Tensor* const* parameters, at::Tensor* const* masters, at::Tensor* const* exp_avgs,
+                      at::Tensor* const* exp_avg_sqs, at::Tensor* const* steps, size_t count, AdamWOperands* out) {
+  return guarded([&] {
+    for (size_t i = 0; i < count; ++i) {
+      out[i] = operands(*parameters[i], masters ? masters[i] : nullptr, *exp_avgs[i], *exp_avg_sqs[i], *steps[i]);
+    }
   });
 }
 

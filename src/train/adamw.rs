@@ -1,12 +1,12 @@
-//! AdamW as libtorch's own operators compute it, with its states as tensors of ours.
+//! AdamW as libtorch's own operators compute it, or a kernel of ours, with its states as tensors of ours.
 
 use std::ffi::c_int;
-use std::ptr;
 
 use tch::{Kind, TchError, Tensor};
 
 use super::config::AdamWConfig;
 use super::error::TrainError;
+use super::kernel::{KernelAdamW, Lists};
 use super::shim::{RawTensor, checked, raw};
 use crate::theory::{AdamWKind, Float};
 
@@ -48,6 +48,15 @@ pub struct AdamW {
     /// f32 copies of the parameters, which are updated in their place.
     masters: Option<Vec<Tensor>>,
     states: Option<States>,
+    way: Way,
+}
+
+/// What computes the update.
+#[derive(Debug)]
+enum Way {
+    /// libtorch's operators; the number is that of the way in adamw.cpp.
+    Operators(c_int),
+    Kernel(KernelAdamW),
 }
 
 /// One tensor a parameter in each list; the step counters are f32 scalars.
@@ -60,8 +69,25 @@ struct States {
 
 impl AdamW {
     /// `masters` are f32 copies of the parameters, in their order, if the configuration wants them.
-    pub fn new(config: AdamWConfig, parameters: Vec<Tensor>, masters: Option<Vec<Tensor>>) -> Self {
-        AdamW { config, parameters, masters, states: None }
+    ///
+    /// # Errors
+    /// A kernel that cannot be had: on a CPU, without CUDA's compiler, for types that it does not know.
+    pub fn new(
+        config: AdamWConfig,
+        parameters: Vec<Tensor>,
+        masters: Option<Vec<Tensor>>,
+    ) -> Result<Self, TrainError> {
+        let updated = masters.as_ref().unwrap_or(&parameters).first();
+        let way = match (config.kind, parameters.first().zip(updated)) {
+            (AdamWKind::Kernel, Some((parameter, updated))) => {
+                Way::Kernel(KernelAdamW::load(&config, parameter, state_kind(updated, &config))?)
+            }
+            // A kernel for nothing does nothing, as any other way.
+            (AdamWKind::Fused | AdamWKind::Kernel, _) => Way::Operators(0),
+            (AdamWKind::Foreach, _) => Way::Operators(1),
+            (AdamWKind::Loop, _) => Way::Operators(2),
+        };
+        Ok(AdamW { config, parameters, masters, states: None, way })
     }
 
     /// Applies the gradients, each of which must exist. The first call makes the states, as PyTorch does.
@@ -71,25 +97,17 @@ impl AdamW {
             None => States::new(self.updated(), &self.config)?,
         };
         let states = self.states.insert(states);
-        let AdamWConfig { kind, lr, betas, eps, weight_decay, .. } = self.config;
-        let numbers = Numbers { lr, beta1: betas.0, beta2: betas.1, eps, weight_decay };
-        let (parameters, masters) = (raw(&self.parameters), self.masters.as_deref().map(raw));
-        let (exp_avgs, exp_avg_sqs, steps) =
-            (raw(&states.exp_avgs), raw(&states.exp_avg_sqs), raw(&states.steps));
-        // SAFETY: all lists hold `parameters.len()` pointers to tensors that live until the end of this
-        // function (or, for `masters`, the list is null); the shim returns libtorch's errors.
-        Ok(checked(unsafe {
-            sl_adamw(
-                way(kind),
-                parameters.as_ptr(),
-                masters.as_ref().map_or(ptr::null(), |masters| masters.as_ptr()),
-                exp_avgs.as_ptr(),
-                exp_avg_sqs.as_ptr(),
-                steps.as_ptr(),
-                parameters.len(),
-                &raw const numbers,
-            )
-        })?)
+        let lists = Lists {
+            parameters: raw(&self.parameters),
+            masters: self.masters.as_deref().map(raw),
+            exp_avgs: raw(&states.exp_avgs),
+            exp_avg_sqs: raw(&states.exp_avg_sqs),
+            steps: raw(&states.steps),
+        };
+        match &mut self.way {
+            Way::Operators(way) => Ok(step_by_operators(*way, &lists, &self.config)?),
+            Way::Kernel(kernel) => kernel.step(&lists),
+        }
     }
 
     /// Its two states and its counter for each parameter, by the parameter's place; empty before the first step.
@@ -125,12 +143,8 @@ impl AdamW {
 
 impl States {
     fn new(updated: &[Tensor], config: &AdamWConfig) -> Result<Self, TchError> {
-        let kind = |tensor: &Tensor| match config.state_dtype {
-            None => tensor.kind(),
-            Some(Float::F32) => Kind::Float,
-            Some(Float::Bf16) => Kind::BFloat16,
-        };
-        let zero = |tensor: &Tensor| Tensor::f_zeros(tensor.size(), (kind(tensor), tensor.device()));
+        let zero =
+            |tensor: &Tensor| Tensor::f_zeros(tensor.size(), (state_kind(tensor, config), tensor.device()));
         let zeros = || -> Result<Vec<Tensor>, TchError> { updated.iter().map(zero).collect() };
         let counter = |tensor: &Tensor| Tensor::f_zeros([], (Kind::Float, tensor.device()));
         Ok(States {
@@ -141,11 +155,30 @@ impl States {
     }
 }
 
-/// The number of the way in adamw.cpp.
-fn way(kind: AdamWKind) -> c_int {
-    match kind {
-        AdamWKind::Fused => 0,
-        AdamWKind::Foreach => 1,
-        AdamWKind::Loop => 2,
+/// The type of the two states of what is updated.
+fn state_kind(updated: &Tensor, config: &AdamWConfig) -> Kind {
+    match config.state_dtype {
+        None => updated.kind(),
+        Some(Float::F32) => Kind::Float,
+        Some(Float::Bf16) => Kind::BFloat16,
     }
+}
+
+fn step_by_operators(way: c_int, lists: &Lists, config: &AdamWConfig) -> Result<(), TchError> {
+    let AdamWConfig { lr, betas: (beta1, beta2), eps, weight_decay, .. } = *config;
+    let numbers = Numbers { lr, beta1, beta2, eps, weight_decay };
+    // SAFETY: all lists hold as many pointers to tensors that live until the end of the caller (or, for masters, the
+    // list is null); the shim returns libtorch's errors.
+    checked(unsafe {
+        sl_adamw(
+            way,
+            lists.parameters.as_ptr(),
+            lists.masters(),
+            lists.exp_avgs.as_ptr(),
+            lists.exp_avg_sqs.as_ptr(),
+            lists.steps.as_ptr(),
+            lists.parameters.len(),
+            &raw const numbers,
+        )
+    })
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tch::Device;
 
 use super::error::TrainError;
+use super::kernel::needs_gpu;
 use crate::theory::{
     AdamWKind, Architecture, Attention, Checkpoint, Float, ModelKind, Precision, Shape, Training, ZeroGrad,
 };
@@ -19,6 +20,12 @@ pub struct AdamWConfig {
     pub state_dtype: Option<Float>,
     /// Keeps an f32 copy of half-precision parameters, which is what is updated.
     pub master_weights: bool,
+    /// Threads a block of the kernel; `None`: its default, or no kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<u32>,
+    /// Elements a thread of the kernel; `None`: its default, or no kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tile_size: Option<u32>,
     pub lr: f64,
     pub betas: (f64, f64),
     pub eps: f64,
@@ -103,6 +110,8 @@ impl Default for AdamWConfig {
             kind: AdamWKind::Fused,
             state_dtype: None,
             master_weights: false,
+            block_size: None,
+            tile_size: None,
             lr: 1e-3,
             betas: (0.9, 0.95),
             eps: 1e-8,
@@ -161,6 +170,9 @@ impl Config {
             return Err(TrainError::flag("--dropout", self.dropout, "allowed: from 0 to below 1".to_owned()));
         }
         self.adamw.check(self.precision)?;
+        if self.adamw.kind == AdamWKind::Kernel && self.device == Device::Cpu {
+            return Err(needs_gpu());
+        }
         self.check_memory(memory_bytes)
     }
 
@@ -216,6 +228,7 @@ fn check_range(flag: &'static str, value: i64, low: i64, high: i64) -> Result<()
 impl AdamWConfig {
     fn check(&self, precision: Precision) -> Result<(), TrainError> {
         self.check_types(precision)?;
+        self.tiling()?;
         let positive = |flag, value: f64| match value.is_finite() && value > 0.0 {
             true => Ok(()),
             false => Err(TrainError::flag(flag, value, "allowed: any number above 0".to_owned())),

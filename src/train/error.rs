@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tch::TchError;
 
+use crate::device::DeviceError;
 use crate::probe::ProbeError;
 
 /// Why a run could not be made, or not to its end.
@@ -31,6 +32,8 @@ pub enum TrainError {
     LoaderGone,
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    #[error(transparent)]
+    Kernel(#[from] DeviceError),
 }
 
 impl TrainError {

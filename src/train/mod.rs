@@ -7,6 +7,7 @@ mod config;
 mod data;
 mod error;
 mod gpt;
+mod kernel;
 mod layers;
 mod mlp;
 mod model;

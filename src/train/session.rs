@@ -91,7 +91,7 @@ impl Trainer {
         }
         probe.watch(&store);
         probe.watch_buffers(&model.buffers());
-        let optimizer = AdamW::new(config.adamw, parameters, masters);
+        let optimizer = AdamW::new(config.adamw, parameters, masters)?;
         probe.watch_states(named(&names, optimizer.masters()), Some(Detail::MasterWeight))?;
         probe.open()?;
         let loader = Loader::start(text, config);

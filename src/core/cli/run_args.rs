@@ -88,9 +88,15 @@ pub struct TrainingArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: i64,
     /// How AdamW is computed: one kernel, all tensors at once operation by operation (needs a further copy of the
-    /// parameters), or one tensor after the other
+    /// parameters), one tensor after the other, or (on a GPU) a kernel of this program's own
     #[arg(long, default_value_t = AdamWKind::Fused, value_parser = one_of::<AdamWKind>(AdamWKind::WORDS))]
     pub adamw: AdamWKind,
+    /// With --adamw kernel: threads a block (128, 256, 512 or 1024) [default: 256]
+    #[arg(long, value_name = "N")]
+    pub block_size: Option<u32>,
+    /// With --adamw kernel: elements a thread (4, 8, 16 or 32; at most 8192 a block) [default: 8]
+    #[arg(long, value_name = "N")]
+    pub tile_size: Option<u32>,
     /// The type of Adam's states [default: that of what is updated, the parameters or the master weights]
     #[arg(long, value_parser = one_of::<Float>(Float::WORDS))]
     pub state_dtype: Option<Float>,

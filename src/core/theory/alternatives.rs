@@ -72,7 +72,8 @@ impl Shape {
         let mut shape = *self;
         shape.training.adamw = AdamWKind::Fused;
         let price = "the same formula, other last digits";
-        (shape != *self).then(|| ("--adamw fused".to_owned(), shape, price))
+        let saves = shape.optimizer_temporary_bytes() < self.optimizer_temporary_bytes();
+        saves.then(|| ("--adamw fused".to_owned(), shape, price))
     }
 
     /// The largest batch, of any size, whose peak stays within the limit; `None` where not even one sequence fits.
@@ -141,6 +142,14 @@ mod tests {
     fn where_nothing_helps_there_is_no_batch() {
         let alternatives = shape(GPT, "").unwrap().alternatives(1 << 20);
         assert!(alternatives.iter().all(|other| !other.fits && !other.flags.starts_with("--batch")));
+    }
+
+    #[test]
+    fn another_adamw_is_an_alternative_where_it_takes_less() {
+        for (adamw, offered) in [("fused", false), ("foreach", true), ("loop", true), ("kernel", false)] {
+            let alternatives = shape(GPT, &format!(r#""adamw":"{adamw}""#)).unwrap().alternatives(1 << 20);
+            assert_eq!(alternatives.iter().any(|other| other.flags == "--adamw fused"), offered, "{adamw}");
+        }
     }
 
     #[test]

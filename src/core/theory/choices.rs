@@ -74,7 +74,7 @@ impl Precision {
 }
 
 words! {
-    /// How AdamW's update is computed, as PyTorch names the ways.
+    /// How AdamW's update is computed: the three ways that PyTorch has, by its names, and one of our own.
     AdamWKind, "AdamW" {
         /// One kernel for everything.
         Fused = "fused",
@@ -82,6 +82,8 @@ words! {
         Foreach = "foreach",
         /// One tensor after the other.
         Loop = "loop",
+        /// A kernel of this project's own, on a GPU: all of the update in one launch, on any mix of types.
+        Kernel = "kernel",
     }
 }
 

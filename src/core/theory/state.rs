@@ -94,6 +94,8 @@ impl Shape {
     /// Where the states have another type than the parameters, gradients are copied in it, and so are parameters
     /// without master weights: `foreach` all at once, the others one parameter after the other. The gradients'
     /// copies are gone before the denominators are made.
+    ///
+    /// `kernel` needs nothing at all: it converts in registers, and is told where the tensors lie by its arguments.
     pub fn optimizer_temporary_bytes(&self) -> i64 {
         let state = self.state_type();
         let mixed = state != self.precision.parameter();
@@ -103,6 +105,7 @@ impl Shape {
             AdamWKind::Fused => (self.largest_variable(), parameter + gradient),
             AdamWKind::Foreach => (self.parameters(), parameter + state.bytes()),
             AdamWKind::Loop => (self.largest_variable(), parameter + 2 * state.bytes()),
+            AdamWKind::Kernel => (0, 0),
         };
         bounded(i128::from(scalars) * i128::from(bytes))
     }
@@ -144,6 +147,8 @@ mod tests {
             (r#""dtype":"bf16","adamw":"foreach""#, 1_668_608),
             (r#""dtype":"bf16","state_dtype":"f32","adamw":"loop""#, 786_432),
             (r#""dtype":"bf16","master_weights":true,"adamw":"loop""#, 524_288),
+            // Not measured: there is nothing that could take any.
+            (r#""dtype":"bf16","state_dtype":"f32","adamw":"kernel""#, 0),
         ] {
             assert_eq!(shape(GPT, further).unwrap().optimizer_temporary_bytes(), measured, "{further}");
         }

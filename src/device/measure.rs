@@ -1,0 +1,172 @@
+//! What a card can do at most: how many bytes its memory moves a second, how many f32 operations it computes. Measured by
+//! kernels of our own, so that nothing but the card limits them. Compiled, its errors are tested, never yet run on a card.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::cache::Cache;
+use super::error::DeviceError;
+use super::gpu::{Function, Gpu, Launch, Module};
+use super::memory::{Buffer, Stopwatch};
+use super::nvrtc::Compiler;
+use super::source::{CHAINS, MEASURING_BLOCK, Source};
+use crate::stats::quantile;
+
+/// A rate over several rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    pub median: f64,
+    /// The middle half of the rounds lies between these.
+    pub q1: f64,
+    pub q3: f64,
+    pub rounds: usize,
+}
+
+/// What a card's memory moves, read and written bytes together, in GB/s (10⁹).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bandwidth {
+    pub copy: Rate,
+    pub triad: Rate,
+}
+
+/// Not counted: the clocks go up, the driver assembles the kernel.
+const WARM_UP: usize = 3;
+const ROUNDS: usize = 20;
+/// FMAs of each value of a thread: about 10 ms of work on a card of 2020 or later.
+const FMAS: i32 = 1 << 16;
+/// Smaller arrays than this together measure a cache.
+const LEAST_BYTES: usize = 1 << 20;
+/// Of an access.
+const QUAD: usize = 16;
+
+/// Copies and adds up arrays (STREAM's copy and triad, McCalpin 1995) that take `bytes` of the card's memory in all; to
+/// measure memory and not a cache, give many times the size of the card's L2 cache.
+///
+/// GB/s = bytes read and written / time. Copy counts 2, triad 3 times the size of an array; the median and the middle
+/// half of 20 rounds after 3 of warm-up, each timed by CUDA events.
+///
+/// # Errors
+/// Too few bytes to measure with; anything the driver or the compiler refuses.
+pub fn measure_bandwidth(gpu: &Arc<Gpu>, cache: &Cache, bytes: usize) -> Result<Bandwidth, DeviceError> {
+    let quads = quads(bytes)?;
+    let module = module(gpu, cache, &Source::bandwidth())?;
+    let array = || Buffer::zeros(gpu, quads * QUAD);
+    let (to, from, scaled) = (array()?, array()?, array()?);
+    let runner = Runner { gpu, module: &module, blocks: gpu.shape().filling_blocks(MEASURING_BLOCK) };
+    let (mut to, mut from, mut scaled) = (to.address, from.address, scaled.address);
+    let (mut factor, mut count) = (3.0f32, quads as u64);
+    let mut copied = [argument(&mut to), argument(&mut from), argument(&mut count)];
+    // SAFETY: `copy` takes two arrays of so many quads, which live until the last round is over, and their number.
+    let copy = unsafe { runner.times("copy", &mut copied)? };
+    let mut added = [
+        argument(&mut to),
+        argument(&mut from),
+        argument(&mut scaled),
+        argument(&mut factor),
+        argument(&mut count),
+    ];
+    // SAFETY: `triad` takes three arrays of so many quads, which live until the last round is over, and two numbers.
+    let triad = unsafe { runner.times("triad", &mut added)? };
+    let bytes = (quads * QUAD) as f64;
+    Ok(Bandwidth { copy: rate(2.0 * bytes / 1e9, &copy), triad: rate(3.0 * bytes / 1e9, &triad) })
+}
+
+/// What the card computes in f32 by fused multiply-adds alone, in TFLOP/s (10¹²); an FMA counts as two operations.
+///
+/// TFLOP/s = 2 · FMAs / time. Every thread works on 16 independent values, so that no FMA waits for another; the median
+/// and the middle half of 20 rounds after 3 of warm-up, each timed by CUDA events.
+///
+/// # Errors
+/// Anything the driver or the compiler refuses.
+pub fn measure_fma(gpu: &Arc<Gpu>, cache: &Cache) -> Result<Rate, DeviceError> {
+    let module = module(gpu, cache, &Source::fma())?;
+    let blocks = gpu.shape().filling_blocks(MEASURING_BLOCK);
+    let threads = blocks as usize * MEASURING_BLOCK as usize;
+    let sums = Buffer::zeros(gpu, threads * size_of::<f32>())?;
+    let runner = Runner { gpu, module: &module, blocks };
+    // The values tend to 1: no infinities, no subnormals.
+    let (mut sums, mut factor, mut summand, mut rounds) = (sums.address, 0.5f32, 0.5f32, FMAS);
+    let mut arguments =
+        [argument(&mut sums), argument(&mut factor), argument(&mut summand), argument(&mut rounds)];
+    // SAFETY: `fma_peak` takes an array of a sum a thread, which lives until the last round is over, and three numbers.
+    let times = unsafe { runner.times("fma_peak", &mut arguments)? };
+    Ok(rate(flops(threads) / 1e12, &times))
+}
+
+/// Floating-point operations of one launch of `fma_peak` by so many threads.
+fn flops(threads: usize) -> f64 {
+    2.0 * f64::from(FMAS) * f64::from(CHAINS) * threads as f64
+}
+
+/// Accesses of 16 bytes that fit in each of three arrays of `bytes` in all.
+fn quads(bytes: usize) -> Result<usize, DeviceError> {
+    match bytes >= LEAST_BYTES {
+        true => Ok(bytes / 3 / QUAD),
+        false => Err(DeviceError::TooFewBytes { bytes, least: LEAST_BYTES }),
+    }
+}
+
+fn module(gpu: &Arc<Gpu>, cache: &Cache, source: &Source) -> Result<Module, DeviceError> {
+    let compiler = Compiler::find()?;
+    Module::load(gpu, &cache.ptx(&compiler, source, compiler.arch_for(gpu.arch())?)?)
+}
+
+fn argument<T>(value: &mut T) -> *mut c_void {
+    (value as *mut T).cast()
+}
+
+struct Runner<'a> {
+    gpu: &'a Arc<Gpu>,
+    module: &'a Module,
+    blocks: u32,
+}
+
+impl Runner<'_> {
+    /// Milliseconds of each round, the warm-up's left out.
+    ///
+    /// # Safety
+    /// `arguments` are those of the kernel, and what they point to is there until this returns.
+    unsafe fn times(&self, kernel: &str, arguments: &mut [*mut c_void]) -> Result<Vec<f64>, DeviceError> {
+        let function: Function = self.module.function(kernel)?;
+        let launch = Launch { blocks: self.blocks, threads: MEASURING_BLOCK, stream: std::ptr::null_mut() };
+        let watch = Stopwatch::new(self.gpu)?;
+        let mut round = || {
+            // SAFETY: as the caller promises; the null stream is one of any context. Each round is waited for.
+            watch.ms(|| unsafe { self.module.launch(function, launch, arguments) })
+        };
+        let all: Vec<f64> = (0..WARM_UP + ROUNDS).map(|_| round()).collect::<Result<_, _>>()?;
+        Ok(all[WARM_UP..].to_vec())
+    }
+}
+
+/// So much work a round, over the rounds' times, a second.
+fn rate(work: f64, times_ms: &[f64]) -> Rate {
+    let rates: Vec<f64> = times_ms.iter().map(|ms| work / (ms / 1e3)).collect();
+    let at = |q| quantile(&rates, q).unwrap_or(f64::NAN);
+    Rate { median: at(0.5), q1: at(0.25), q3: at(0.75), rounds: rates.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_work_over_time() {
+        // 2 GB in 1, 2 and 4 ms.
+        let rate = rate(2.0, &[1.0, 2.0, 4.0]);
+        assert_eq!((rate.median, rate.q1, rate.q3, rate.rounds), (1000.0, 750.0, 1500.0, 3));
+    }
+
+    #[test]
+    fn three_arrays_of_whole_accesses_fit_in_the_bytes() {
+        assert_eq!(quads(3 << 20).unwrap(), (1 << 20) / 16);
+        assert_eq!(quads((3 << 20) + 47).unwrap(), (1 << 20) / 16);
+        let error = quads(1000).unwrap_err().to_string();
+        assert!(error.contains("1000 bytes") && error.contains("1048576"), "{error}");
+    }
+
+    #[test]
+    fn an_fma_is_two_operations() {
+        assert_eq!(flops(1), 2.0 * 65536.0 * 16.0);
+    }
+}

@@ -1,0 +1,88 @@
+//! What the measurements take from CUDA's driver for themselves: memory and events.
+
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+
+use super::error::DeviceError;
+use super::gpu::Gpu;
+
+/// A part of a GPU's memory, all zeros at first.
+#[derive(Debug)]
+pub struct Buffer {
+    gpu: Arc<Gpu>,
+    pub address: sys::CUdeviceptr,
+}
+
+impl Buffer {
+    pub fn zeros(gpu: &Arc<Gpu>, bytes: usize) -> Result<Buffer, DeviceError> {
+        let _entered = gpu.enter()?;
+        // SAFETY: plain numbers in, an address out, which is freed in `drop`.
+        let address = unsafe { result::malloc_sync(bytes) }
+            .map_err(DeviceError::driver("taking memory to measure with"))?;
+        let buffer = Buffer { gpu: gpu.clone(), address };
+        // SAFETY: the memory is that of the call above.
+        unsafe { result::memset_d8_sync(address, 0, bytes) }
+            .map_err(DeviceError::driver("setting memory to zero"))?;
+        Ok(buffer)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.gpu.enter() {
+            // SAFETY: taken by `zeros` and not used again. A failure here has nobody to go to.
+            let _ = unsafe { result::free_sync(self.address) };
+        }
+    }
+}
+
+/// A pair of events around work on the null stream.
+#[derive(Debug)]
+pub struct Stopwatch {
+    gpu: Arc<Gpu>,
+    begin: sys::CUevent,
+    end: sys::CUevent,
+}
+
+impl Stopwatch {
+    pub fn new(gpu: &Arc<Gpu>) -> Result<Stopwatch, DeviceError> {
+        let _entered = gpu.enter()?;
+        let event = || {
+            // The default flags: with timing.
+            result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
+                .map_err(DeviceError::driver("making an event"))
+        };
+        Ok(Stopwatch { gpu: gpu.clone(), begin: event()?, end: event()? })
+    }
+
+    /// Milliseconds that the GPU spends on what `work` queues on the null stream. Waits for it.
+    pub fn ms(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
+        let _entered = self.gpu.enter()?;
+        self.record(self.begin)?;
+        work()?;
+        self.record(self.end)?;
+        // SAFETY: both events are alive and have been recorded.
+        let ms = unsafe {
+            result::event::synchronize(self.end).and_then(|()| result::event::elapsed(self.begin, self.end))
+        };
+        ms.map(f64::from).map_err(DeviceError::driver("reading an event"))
+    }
+
+    fn record(&self, event: sys::CUevent) -> Result<(), DeviceError> {
+        // SAFETY: the event is alive, in the context that has been entered.
+        unsafe { result::event::record(event, result::stream::null()) }
+            .map_err(DeviceError::driver("recording an event"))
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.gpu.enter() {
+            for event in [self.begin, self.end] {
+                // SAFETY: made by `new` and not used again. A failure here has nobody to go to.
+                let _ = unsafe { result::event::destroy(event) };
+            }
+        }
+    }
+}

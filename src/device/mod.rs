@@ -1,0 +1,28 @@
+//! Kernels of our own on NVIDIA's GPUs: compiled at run time for the card found, kept on disk, run in libtorch's context on
+//! its streams.
+//!
+//! Needs CUDA's compiler library, which comes with libtorch for CUDA, and no toolkit. Compiling needs no GPU: tests
+//! compile every kernel for three kinds of cards, have them assembled, and run the same sources on the host. Nothing
+//! here has ever run on a card.
+
+mod adamw;
+mod arch;
+mod cache;
+mod error;
+mod gpu;
+mod library;
+mod measure;
+mod memory;
+mod nvrtc;
+mod source;
+
+pub use adamw::{
+    AdamWKernel, Batch, Hyper, Numbers, Operands, Storage, TENSORS, Tiling, TilingError, batches,
+};
+pub use arch::Arch;
+pub use cache::Cache;
+pub use error::DeviceError;
+pub use gpu::{Gpu, GpuShape};
+pub use measure::{Bandwidth, Rate, measure_bandwidth, measure_fma};
+pub use nvrtc::{Compiler, Version};
+pub use source::Source;

@@ -1,0 +1,116 @@
+//! AdamW's kernel on the host, beside libtorch's own fused operator on the same numbers.
+
+use stepledger::device::{Hyper, Storage};
+use stepledger::theory::{AdamWKind, Float};
+use stepledger::train::{AdamW, AdamWConfig};
+use tch::{Kind, Tensor as Torch};
+
+use crate::tensors::{Kernel, Tensor};
+
+const STEPS: u64 = 20;
+const SHAPES: [&[i64]; 5] = [&[7], &[33, 65], &[1], &[128, 64], &[2049]];
+
+fn floats(tensor: &Torch) -> Vec<f32> {
+    let flat = tensor.detach().to_kind(Kind::Float).reshape([-1]);
+    Vec::try_from(&flat).unwrap()
+}
+
+/// libtorch's side: parameters, and the optimizer that has them too.
+struct Fused {
+    params: Vec<Torch>,
+    optimizer: AdamW,
+}
+
+impl Fused {
+    fn new(storage: Storage) -> Fused {
+        let config = AdamWConfig {
+            kind: AdamWKind::Fused,
+            state_dtype: (storage != Storage::Bf16).then_some(Float::F32),
+            master_weights: storage == Storage::Bf16Masters,
+            ..AdamWConfig::default()
+        };
+        let values: Vec<Torch> =
+            SHAPES.iter().map(|&shape| Torch::randn(shape, tch::kind::FLOAT_CPU)).collect();
+        let kind = if storage == Storage::F32 { Kind::Float } else { Kind::BFloat16 };
+        let leaf = |values: &Torch| values.to_kind(kind).copy().set_requires_grad(true);
+        let params: Vec<Torch> = values.iter().map(leaf).collect();
+        let masters = config.master_weights.then_some(values);
+        let optimizer =
+            AdamW::new(config, params.iter().map(Torch::shallow_clone).collect(), masters).unwrap();
+        Fused { params, optimizer }
+    }
+
+    /// What is updated, at the beginning.
+    fn values(&self) -> Vec<Vec<f32>> {
+        let masters: Vec<_> = self.optimizer.masters().map(|(_, master)| floats(master)).collect();
+        if masters.is_empty() { self.params.iter().map(floats).collect() } else { masters }
+    }
+
+    /// A step with random gradients, which it returns.
+    fn step(&mut self) -> Vec<Vec<f32>> {
+        self.optimizer.clear_gradients().unwrap();
+        for param in &self.params {
+            (param * param.randn_like()).sum(param.kind()).backward();
+        }
+        let grads = self.params.iter().map(|param| floats(&param.grad())).collect();
+        self.optimizer.step().unwrap();
+        grads
+    }
+}
+
+/// The largest difference, by the largest value, of two lists.
+fn difference(one: &[f32], other: &[f32]) -> f32 {
+    let largest = |values: &mut dyn Iterator<Item = f32>| values.map(f32::abs).fold(0.0, f32::max);
+    assert_eq!(one.len(), other.len());
+    let apart = largest(&mut one.iter().zip(other).map(|(a, b)| a - b));
+    apart / largest(&mut one.iter().copied()).max(f32::MIN_POSITIVE)
+}
+
+/// After some steps from the same start, with the same gradients, all is the same to within `tolerance`.
+fn check(storage: Storage, tolerance: f32) {
+    tch::manual_seed(3);
+    let kernel = Kernel::new(256, 8);
+    let mut fused = Fused::new(storage);
+    let AdamWConfig { lr, betas, eps, weight_decay, .. } = AdamWConfig::default();
+    let hyper = Hyper { lr, betas, eps, weight_decay };
+    let mut ours: Vec<Tensor> =
+        fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
+    for count in 1..=STEPS {
+        for (tensor, grads) in ours.iter_mut().zip(fused.step()) {
+            tensor.grads.set(&grads);
+        }
+        let operands: Vec<_> = ours.iter_mut().map(Tensor::operands).collect();
+        kernel.step(storage, &operands, hyper, count);
+    }
+    let theirs: Vec<(usize, Vec<f32>)> =
+        fused.optimizer.states().map(|(place, state)| (place, floats(state))).collect();
+    for (place, tensor) in ours.iter().enumerate() {
+        let of_place: Vec<&Vec<f32>> =
+            theirs.iter().filter(|(at, _)| *at == place).map(|(_, values)| values).collect();
+        let apart = [
+            difference(&floats(&fused.params[place]), &tensor.params.floats()),
+            difference(of_place[0], &tensor.exp_avgs.floats()),
+            difference(of_place[1], &tensor.exp_avg_sqs.floats()),
+        ];
+        println!("{storage:?} {:?}: {apart:?}", SHAPES[place]);
+        assert!(apart.iter().all(|&apart| apart <= tolerance), "{storage:?} {:?}: {apart:?}", SHAPES[place]);
+        assert_eq!(of_place[2], &tensor.step.floats());
+    }
+    for (master, tensor) in fused.optimizer.masters().zip(&ours) {
+        assert!(difference(&floats(master.1), &tensor.updated()) <= 1e-6);
+    }
+}
+
+#[test]
+fn f32_is_updated_as_by_the_fused_operator() {
+    check(Storage::F32, 1e-6);
+}
+
+/// Parameters are compared in bf16, whose unit in the last place is 2⁻⁸: where the two are rounded apart once, the way
+/// goes on from there.
+#[test]
+fn bf16_is_updated_as_by_the_fused_operator_but_for_single_roundings() {
+    for storage in [Storage::Bf16, Storage::Bf16F32States, Storage::Bf16Masters] {
+        check(storage, 2.0 / 256.0);
+    }
+}
