@@ -252,3 +252,35 @@ pub fn experiment() -> Vec<ExperimentRow> {
     };
     vec![row("step_ms", 12.0), row("peak_bytes", 15.0)]
 }
+
+/// A cell of a sweep.
+pub fn sweep() -> SweepRow {
+    SweepRow {
+        cell: 1,
+        batch: Some(8),
+        checkpoint: Some("none".to_owned()),
+        accumulate: Some(1),
+        dtype: Some("f32".to_owned()),
+        attention: Some("sdpa".to_owned()),
+        adamw: Some("fused".to_owned()),
+        seq: Some(64),
+        status: RunStatus::Complete,
+        reason: None,
+        repeats: 2,
+        runs: vec!["a-c01-r1".to_owned(), "a-c01-r2".to_owned()],
+        step_ms: Some(10.0),
+        step_ms_low: Some(9.5),
+        step_ms_high: Some(10.5),
+        tokens_per_s: Some(51_200.0),
+        tokens_per_s_low: Some(48_762.0),
+        tokens_per_s_high: Some(53_895.0),
+        peak_bytes: Some(28_964_568),
+        activation_bytes: Some(17_895_940),
+        recompute_pct: Some(0.0),
+        capacity_bytes: Some(64 << 20),
+        fits: Some(true),
+        pareto: true,
+        evidence: Some(EvidenceLevel::SmokeTest),
+        why: Some("2 interleaved runs; it takes 5".to_owned()),
+    }
+}

@@ -1,14 +1,15 @@
 //! `stepledger plan --verify`: the plan put to the test, by runs of this very program.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::anyhow;
+use chrono::Utc;
 use serde_json::{Map, Value};
 
 use super::exit::Exit;
 use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
 use crate::store::Dataset;
+use crate::sweep::Program;
 use crate::theory::ModelKind;
 
 /// Enough for a median, few enough to wait for.
@@ -41,8 +42,13 @@ fn put_to_the_test(
         trial.batch,
         trial.checkpoint.as_deref().unwrap_or("none")
     );
-    let dir = run(&flags(plan, defaults, &trial), out)?;
-    let dataset = Dataset::open(&dir)?;
+    let run_id = format!("plan-{}-b{}", Utc::now().format("%Y%m%d-%H%M%S"), trial.batch);
+    let flags = flags(plan, defaults, &trial);
+    let ran = Program::this()?.run(out, &run_id, &flags)?;
+    let dataset = Dataset::open(&ran.dir).map_err(|error| {
+        let told = ran.reason.unwrap_or_else(|| error.to_string());
+        anyhow!("stepledger run {} left no account: {told}", flags.join(" "))
+    })?;
     Ok(Verified::of(trial, &Measured::of(dataset.run(), &dataset.steps()?), plan.capacity_bytes))
 }
 
@@ -55,20 +61,4 @@ fn flags(plan: &Plan, defaults: &Map<String, Value>, trial: &Trial) -> Vec<Strin
     flags.extend(limit);
     flags.extend(["--steps", STEPS, "--warmup", WARMUP].map(str::to_owned));
     flags
-}
-
-/// Trains in a process of its own; returns the run's folder.
-fn run(flags: &[String], out: &Path) -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let mut command = Command::new(&program);
-    command.arg("run").args(flags).args(["--quiet", "--json", "--out"]).arg(out).stdin(Stdio::null());
-    let output = command.output().with_context(|| format!("{} cannot be run", program.display()))?;
-    let account: Option<Value> = serde_json::from_slice(&output.stdout).ok();
-    match account.as_ref().and_then(|account| account.get("run_id")?.as_str()) {
-        Some(run_id) => Ok(out.join(run_id)),
-        None => {
-            let told = String::from_utf8_lossy(&output.stderr);
-            bail!("stepledger run {} gave no account: {}", flags.join(" "), told.trim())
-        }
-    }
 }

@@ -83,17 +83,28 @@ fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
         )));
     }
     let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given)).collect::<Result<_, _>>();
-    let grid = axes.and_then(Grid::new).map_err(Exit::input)?;
+    let (axes, fixed) = several_and_one(axes.map_err(Exit::input)?);
+    let base: Vec<String> = base.iter().cloned().chain(fixed).collect();
+    let grid = Grid::new(axes).map_err(Exit::input)?;
     let name = Utc::now().format("%Y%m%d-%H%M%S").to_string();
     let spec = Spec {
         seed: args.order_seed,
         capacity_bytes: *capacity_bytes,
-        ..Spec::new(&name, grid, base.clone(), args.repeats as usize)
+        ..Spec::new(&name, grid, base, args.repeats as usize)
     };
     for cell in spec.grid.cells() {
         check(&spec.args(&cell)).map_err(|problem| Exit::input(format!("cell {cell}: {problem}")))?;
     }
     Folder::create(out, spec).map_err(told)
+}
+
+/// What has one value among others that have several is not what the grid is about, but a flag like the others.
+fn several_and_one(axes: Vec<Axis>) -> (Vec<Axis>, Vec<String>) {
+    let (several, one): (Vec<Axis>, Vec<Axis>) = axes.into_iter().partition(|axis| axis.values.len() > 1);
+    if several.is_empty() {
+        return (one, Vec::new());
+    }
+    (several, one.iter().map(|axis| format!("--{}={}", axis.flag, axis.values[0])).collect())
 }
 
 fn resume(args: &SweepArgs, dir: &Path) -> anyhow::Result<Folder> {

@@ -93,6 +93,8 @@ fn with_room(values: impl Iterator<Item = f64>) -> Option<Range> {
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw(svg: &mut String, curves: &[Curve], capacity: Option<f64>, peaks: Range, rates: Range) -> Drawn {
+    // Ten labels or so: they must differ.
+    let decimals = usize::from(peaks.end - peaks.start < 20.0);
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -103,12 +105,12 @@ fn draw(svg: &mut String, curves: &[Curve], capacity: Option<f64>, peaks: Range,
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .x_desc("peak memory of a step, MiB")
+        .x_desc("peak memory of a step, MiB (beside the points: batch)")
         .y_desc("tokens/s")
         .axis_desc_style(("sans-serif", 15))
         .label_style(("sans-serif", 13))
         .y_label_formatter(&|rate| format!("{rate:.0}"))
-        .x_label_formatter(&|mib| format!("{mib:.0}"))
+        .x_label_formatter(&|mib| format!("{mib:.decimals$}"))
         .draw()?;
     for (curve, colour) in curves.iter().zip(COLOURS.iter().cycle()) {
         let line = curve.points.iter().map(|point| (point.peak, point.rate));

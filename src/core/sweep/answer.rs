@@ -70,6 +70,7 @@ fn take(best: &CellResult, flags: &[String], fit: usize, all: usize, capacity: O
 
 fn against(best: &CellResult, rival: &CellResult, pairs: Option<&Paired>, flags: &[String]) -> String {
     let name = rival.named(flags);
+    let capital = || name[..1].to_uppercase() + &name[1..];
     let memory = saves(best, rival);
     let Some(Paired { place, interval, pairs_needed }) = pairs else {
         return format!(
@@ -87,12 +88,12 @@ fn against(best: &CellResult, rival: &CellResult, pairs: Option<&Paired>, flags:
             )
         }
         Place::Within | Place::Below => {
-            format!("{name} is as fast within 1 % ({range}){memory}: take either.")
+            format!("{} is as fast within 1 % ({range}){memory}: take either.", capital())
         }
         Place::Across => {
             let more = pairs_needed.map(|pairs| format!(", which some {pairs} repeats would decide"));
             let more = more.unwrap_or_default();
-            format!("{name} cannot be told from it by {} repeats ({range}{more}){memory}.", interval.n)
+            format!("{} cannot be told from it by {} repeats ({range}{more}){memory}.", capital(), interval.n)
         }
     }
 }
@@ -155,7 +156,8 @@ fn weakest(cells: [Option<&CellResult>; 2]) -> EvidenceLevel {
 }
 
 fn mib(bytes: i64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if mib < 10.0 { format!("{mib:.2} MiB") } else { format!("{mib:.1} MiB") }
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ fn why(runs: usize, weakness: Option<String>) -> String {
         runs => format!("{runs} interleaved runs"),
     };
     match weakness {
-        Some(weakness) => format!("{repeats}, and one of them has {weakness}"),
+        Some(weakness) => format!("{repeats}; of one of them, {weakness}"),
         None if runs < ENOUGH_PAIRS => format!("{repeats}; it takes {ENOUGH_PAIRS}"),
         None => repeats,
     }

@@ -1,0 +1,35 @@
+//! Grids that cannot be swept.
+
+use super::*;
+
+#[test]
+fn bad_grids_are_refused_before_anything_runs() {
+    let cases = [
+        ("", "the grid is empty"),
+        ("--width 64", "the grid is empty"),
+        ("--batch 4,,8", "element 2 of \"4,,8\" is empty"),
+        ("--batch 4,8,4", "\"4\" is there twice, as elements 1 and 3"),
+        ("--checkpoint none,every:x", "'every:x'"),
+        ("--batch 4,eight", "'eight'"),
+        ("--dtype f32,f64", "'f64'"),
+        ("--batch 1 --save weights.safetensors", "--save is for a single run"),
+        ("--batch 1 --run-id mine", "--run-id is for a single run"),
+        ("--batch 1 --repeats 0", "'0'"),
+        ("--batch 1 --capacity-mb -4", "'-4'"),
+        ("--batch 1 --enforce", "--capacity-mb"),
+        ("--batch 1 --lr high", "'high'"),
+    ];
+    for (flags, expected) in cases {
+        let runs = Runs::new();
+        let output = sweep(&runs, flags);
+        assert_eq!(output.status.code(), Some(2), "{flags}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{flags}: {}", stderr(&output));
+        assert!(!runs.file("runs").exists(), "{flags} has left something");
+    }
+}
+
+#[test]
+fn the_malformed_cell_is_named() {
+    let output = sweep(&Runs::new(), "--batch 4,eight --checkpoint none");
+    assert!(stderr(&output).contains("cell batch eight: invalid value 'eight'"), "{}", stderr(&output));
+}
