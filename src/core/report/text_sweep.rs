@@ -27,7 +27,8 @@ fn heading(sweep: &Sweep) -> String {
 
 fn cells(sweep: &Sweep) -> comfy_table::Table {
     let flags: Vec<&str> = sweep.grid.iter().map(String::as_str).collect();
-    let fixed = ["step", "95 %", "tokens/s", "peak", "activations", "again", "fits", "status"];
+    let fixed =
+        ["step", "95 %", "tokens/s", "peak", "activations", "recomputed", "fits", "status", "evidence"];
     let mut table = table(&[&[""], &flags[..], &fixed[..]].concat());
     for cell in &sweep.cells {
         let settings = flags.iter().map(|flag| setting(cell, flag));
@@ -48,7 +49,7 @@ fn setting(cell: &CellResult, flag: &str) -> String {
 /// In place of what there is no measurement of.
 const ABSENT: &str = "–";
 
-fn measured(cell: &CellResult) -> [String; 8] {
+fn measured(cell: &CellResult) -> [String; 9] {
     let or_absent = |text: Option<String>| text.unwrap_or_else(|| ABSENT.to_owned());
     // Half the interval's width, as a share of the mean.
     let reach = cell.step_ms_low.zip(cell.step_ms_high).zip(cell.step_ms);
@@ -62,21 +63,19 @@ fn measured(cell: &CellResult) -> [String; 8] {
         or_absent(cell.recompute_pct.map(pct)),
         or_absent(cell.fits.map(|fits| if fits { "yes" } else { "no" }.to_owned())),
         cell.status.to_string(),
+        or_absent(cell.evidence.map(|evidence| evidence.to_string())),
     ]
 }
 
-/// Why cells have no measurement, or a weak one: each reason once, with the cells that it is true of.
+/// Why cells have no measurement, or not as many as asked for: each reason once, with the cells it is true of.
 fn reasons(sweep: &Sweep) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for cell in &sweep.cells {
-        let weak = cell.evidence.is_some_and(|evidence| evidence != sweep.answer.evidence);
-        let why = cell.why.clone().filter(|_| weak);
-        for reason in [cell.reason.clone(), why].into_iter().flatten() {
-            let name = cell.named(&sweep.grid);
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, cells)) => cells.push(name),
-                None => reasons.push((reason, vec![name])),
-            }
+        let Some(reason) = cell.reason.clone() else { continue };
+        let name = cell.named(&sweep.grid);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cells)) => cells.push(name),
+            None => reasons.push((reason, vec![name])),
         }
     }
     reasons.into_iter().map(|(reason, cells)| format!("{}: {reason}", cells.join("; "))).collect()

@@ -1,11 +1,12 @@
 //! A Parquet file → rows.
 
-use std::fs::File;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow_array::{BooleanArray, Int64Array, RecordBatch};
 use arrow_schema::ArrowError;
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
@@ -30,11 +31,21 @@ pub(super) fn the_cell<C: Cell>(path: &Path, column: &str) -> Result<C, StoreErr
     the_one(path, cells)
 }
 
-/// The row of a `run.parquet` of schema version 1 or 2.
-pub(super) fn run(path: &Path) -> Result<RunRow, StoreError> {
-    let stamp: Stamp = the_one(path, rows(path, None)?)?;
-    let columns: RunColumns = the_one(path, rows(path, None)?)?;
-    columns.into_run(&stamp).map_err(|damage| damaged(path, damage))
+/// The row of a `run.parquet` of a schema version from 1 to `newest`; the version alone, if it is another one:
+/// nothing is known of what the columns of such a file mean.
+pub(super) fn run(path: &Path, newest: i32) -> Result<Result<RunRow, i32>, StoreError> {
+    let columns = [Stamp::COLUMNS, RunColumns::COLUMNS].concat();
+    let rows = read(path, &columns, None, |batch| {
+        let versions: Vec<i32> = cell::decode(batch, "schema_version")?.collect();
+        match versions.iter().find(|version| !(1..=newest).contains(*version)) {
+            Some(&other) => Ok(vec![Err(other)]),
+            None => Ok(Stamp::rows(batch)?.into_iter().zip(RunColumns::rows(batch)?).map(Ok).collect()),
+        }
+    })?;
+    match the_one(path, rows)? {
+        Ok((stamp, columns)) => columns.into_run(&stamp).map(Ok).map_err(|damage| damaged(path, damage)),
+        Err(other) => Ok(Err(other)),
+    }
 }
 
 fn the_one<R>(path: &Path, rows: Vec<R>) -> Result<R, StoreError> {
@@ -52,14 +63,15 @@ fn read<R>(
     step: Option<i64>,
     rows: impl Fn(&RecordBatch) -> Result<Vec<R>, Damage>,
 ) -> Result<Vec<R>, StoreError> {
-    let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    // The whole file at once: the Parquet reader would come back to it several times for each column.
+    let file = fs::read(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
     // The Parquet reader returns errors for most broken files, and panics on a few.
-    let read = catch_unwind(AssertUnwindSafe(|| read_batches(file, columns, step, rows)));
+    let read = catch_unwind(AssertUnwindSafe(|| read_batches(file.into(), columns, step, rows)));
     read.unwrap_or(Err(Damage::Panic)).map_err(|damage| damaged(path, damage))
 }
 
 fn read_batches<R>(
-    file: File,
+    file: Bytes,
     columns: &[&str],
     step: Option<i64>,
     rows: impl Fn(&RecordBatch) -> Result<Vec<R>, Damage>,
@@ -80,7 +92,7 @@ fn read_batches<R>(
 }
 
 /// Decodes `step` first, and of the other columns only what that column lets through.
-fn only_step(parquet: &ParquetRecordBatchReaderBuilder<File>, step: i64) -> RowFilter {
+fn only_step(parquet: &ParquetRecordBatchReaderBuilder<Bytes>, step: i64) -> RowFilter {
     let mask = ProjectionMask::columns(parquet.parquet_schema(), ["step"]);
     let is_it = move |batch: RecordBatch| {
         let steps =

@@ -25,12 +25,13 @@ impl Dataset {
         if !path.is_file() {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
-        let run = match decode::the_cell(&path, "schema_version")? {
-            // Version 2 added columns that may be null, and version 1 reads as if they were. A version that
-            // does more gets an arm of its own here; this one and its reader stay.
-            1 | 2 => decode::run(&path)?,
-            found => return Err(StoreError::SchemaVersion { path, found, supported: SCHEMA_VERSION }),
-        };
+        // Newer versions added columns that may be null, and older ones read as if they were. A version that
+        // does more gets a reader of its own beside this one, which stays.
+        let run = decode::run(&path, SCHEMA_VERSION)?.map_err(|found| StoreError::SchemaVersion {
+            path,
+            found,
+            supported: SCHEMA_VERSION,
+        })?;
         Ok(Dataset { dir: dir.to_owned(), run, files: file_names(dir)? })
     }
 

@@ -27,6 +27,9 @@ pub fn answer(cells: &[CellResult], flags: &[String], capacity: Option<i64>) -> 
     let Some(best) = ranked.first() else { return none_fits(cells, flags, capacity) };
     let rival = ranked.get(1);
     let pairs = rival.and_then(|rival| judged(best, rival));
+    // A comparison is worth what its weaker side is.
+    let strong = |cell: &&CellResult| cell.evidence == Some(EvidenceLevel::RepeatedBenchmark);
+    let weaker = rival.copied().filter(|rival| !strong(rival)).unwrap_or(best);
     Answer {
         best: Some(best.cell),
         runner_up: rival.map(|rival| rival.cell),
@@ -34,8 +37,8 @@ pub fn answer(cells: &[CellResult], flags: &[String], capacity: Option<i64>) -> 
             take(best, flags, ranked.len(), cells.len(), capacity),
             rival.map_or_else(|| alone(cells, capacity), |rival| against(best, rival, pairs.as_ref(), flags)),
         ],
-        evidence: weakest([Some(best), rival.copied()]),
-        why: best.why.clone().unwrap_or_default(),
+        evidence: weaker.evidence.unwrap_or(EvidenceLevel::SmokeTest),
+        why: weaker.why.clone().unwrap_or_default(),
     }
 }
 
@@ -143,16 +146,6 @@ fn none_fits(cells: &[CellResult], flags: &[String], capacity: Option<i64>) -> A
     };
     let why = "nothing was measured that could be taken".to_owned();
     Answer { best: None, runner_up: None, sentences, evidence: EvidenceLevel::SmokeTest, why }
-}
-
-/// A comparison is worth what its weaker side is.
-fn weakest(cells: [Option<&CellResult>; 2]) -> EvidenceLevel {
-    let strong = |cell: &&CellResult| cell.evidence == Some(EvidenceLevel::RepeatedBenchmark);
-    if cells.iter().flatten().all(|cell| strong(cell)) {
-        EvidenceLevel::RepeatedBenchmark
-    } else {
-        EvidenceLevel::SmokeTest
-    }
 }
 
 fn mib(bytes: i64) -> String {
