@@ -70,18 +70,22 @@ fn of_one_workload(runs: &[&Measured]) -> Result<(), PlanError> {
     if differ.is_empty() {
         return Ok(());
     }
-    let told = differ.iter().map(|(name, values)| {
-        format!("{name} ({})", values.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    let told = differ.iter().map(|(name, values)| format!("{name} ({})", few(values)));
+    // What is not plain has no flag.
+    let has_flag =
+        |name: &str| runs[0].config.get(name).is_some_and(|value| !value.is_object() && !value.is_array());
+    let flag = differ.iter().find(|(name, _)| has_flag(name)).and_then(|(name, values)| {
+        Some(format!(", or choose one by its flag, as with --{} {}", name.replace('_', "-"), values.first()?))
     });
-    let flag =
-        differ.iter().find(|(name, _)| runs[0].config.contains_key(*name)).and_then(|(name, values)| {
-            Some(format!(
-                ", or choose one by its flag, as with --{} {}",
-                name.replace('_', "-"),
-                values.first()?
-            ))
-        });
     Err(PlanError::Mixed { fields: told.collect::<Vec<_>>().join(", "), choose: flag.unwrap_or_default() })
+}
+
+/// The first of the values; a folder of many runs may have as many.
+fn few(values: &BTreeSet<String>) -> String {
+    const FEW: usize = 4;
+    let first: Vec<&str> = values.iter().take(FEW).map(String::as_str).collect();
+    let more = values.len().saturating_sub(FEW);
+    first.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
 /// Everything that a run's time and memory may depend on, but for what is planned.
