@@ -1,18 +1,19 @@
 //! What the instruments cost: the same steps bare and instrumented, interleaved in one process.
 //!
-//! `cargo bench --bench overhead [-- ROUNDS STEPS]`. A round trains a fresh model of the same weights for the same
-//! steps each way: bare, and under a probe that keeps its account on disk. Two figures, each a ratio of medians:
+//! `cargo bench --bench overhead [-- ROUNDS STEPS]`. Two figures, each a ratio of medians:
 //!
-//! - `step`: from one step's begin to the next one's, filing included, over the steps of all rounds;
-//! - `run`: a whole run over its steps, over all rounds: this counts starting the probe, writing the dataset (which a
-//!   thread of its own does, on the same cores) and closing it, too.
+//! - `step`: from one step's begin to the next one's, filing included. One model is trained in short turns, bare and
+//!   under probes that keep their accounts on disk, so that all ways find the same memory and the same minute of the
+//!   machine; beside it, the middle half of the turns' own ratios tells how sure it is;
+//! - `run`: a whole run over its steps, a fresh model of the same weights each time: this counts starting the probe,
+//!   writing the dataset (which a thread of its own does, on the same cores) and closing it, too.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use stepledger::probe::{Options, Probe, scope};
 use stepledger::record::Trace;
-use stepledger::stats::median;
+use stepledger::stats::{median, quantile};
 use stepledger::store::RunFolder;
 use stepledger::train::{AdamW, Config, Loader, Model, build, read_text};
 use tch::nn::VarStore;
@@ -24,7 +25,8 @@ fn main() -> Outcome<()> {
     let rounds = numbers.first().copied().unwrap_or(9);
     let steps = numbers.get(1).copied().unwrap_or(110);
     println!(
-        "{rounds} rounds (small GPT: {}) of {steps} steps each way; ratio of medians to the bare step",
+        "{rounds} rounds (small GPT: {}): each {TURNS_A_ROUND} turns of {TURN} steps, and a run of {steps}; ratio of \
+         medians to bare",
         3 * rounds
     );
     let small = Config { batch: 1, width: 64, ..gpt(steps) };
@@ -41,46 +43,78 @@ fn gpt(steps: i64) -> Config {
     Config { steps, warmup: 0, threads, ..Config::default() }
 }
 
-/// What one round took, in seconds.
-struct Times {
-    steps: Vec<f64>,
-    /// The whole run, over its steps.
-    run: f64,
-}
-
-/// One way to run the steps.
-type Way = (&'static str, fn(&Config) -> Outcome<Times>);
+/// How a turn is watched; `None` for not at all.
+type Way = (&'static str, Option<Trace>);
 
 const WAYS: [Way; 4] = [
-    ("bare", bare),
-    ("--trace phases", |config| instrumented(config, Trace::Phases)),
-    ("--trace allocations", |config| instrumented(config, Trace::Allocations)),
-    ("--trace ops", |config| instrumented(config, Trace::Ops)),
+    ("bare", None),
+    ("--trace phases", Some(Trace::Phases)),
+    ("--trace allocations", Some(Trace::Allocations)),
+    ("--trace ops", Some(Trace::Ops)),
 ];
 
+/// Steps of a turn, and those at its beginning that are not counted: the caches are still full of the turn before.
+const TURN: i64 = 25;
+const SETTLING: usize = 3;
+/// Turns in each way for each round.
+const TURNS_A_ROUND: i64 = 4;
+
 fn compare(name: &str, config: &Config, rounds: i64) -> Outcome<()> {
-    let mut seconds: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); WAYS.len()];
-    // Once unmeasured: libtorch makes its thread pools and kernel caches.
-    bare(config)?;
-    for round in 0..rounds {
-        // The order turns around, so that a drift of the machine falls on all alike.
-        let order: Vec<usize> =
-            if round % 2 == 0 { (0..WAYS.len()).collect() } else { (0..WAYS.len()).rev().collect() };
-        for way in order {
-            let times = (WAYS[way].1)(config)?;
-            // The first steps of a model make its gradients' and states' memory.
-            seconds[way].0.extend(&times.steps[times.steps.len().min(5)..]);
-            seconds[way].1.push(times.run);
-        }
-    }
     println!("\n{name}");
-    let middle = |times: &[f64]| median(times).unwrap_or(f64::NAN);
-    let (step, run) = (middle(&seconds[0].0), middle(&seconds[0].1));
-    for ((way, _), (steps, runs)) in WAYS.iter().zip(&seconds) {
-        let (step_ratio, run_ratio) = (middle(steps) / step, middle(runs) / run);
-        println!("  {way:20} {:8.3} ms   step {step_ratio:.3}   run {run_ratio:.3}", middle(steps) * 1e3);
+    let steps = steps(config, rounds * TURNS_A_ROUND)?;
+    let runs = runs(config, rounds)?;
+    let bare: Vec<f64> = steps[0].iter().map(|turn| middle(turn)).collect();
+    let all = |turns: &[Vec<f64>]| middle(&turns.concat());
+    for (place, (way, _)) in WAYS.iter().enumerate() {
+        let turns = &steps[place];
+        let ratios: Vec<f64> = turns.iter().zip(&bare).map(|(turn, bare)| middle(turn) / bare).collect();
+        let [low, high] = [0.25, 0.75].map(|q| quantile(&ratios, q).unwrap_or(f64::NAN));
+        println!(
+            "  {way:20} {:8.3} ms   step {:.3} ({low:.2} to {high:.2})   run {:.3}",
+            all(turns) * 1e3,
+            all(turns) / all(&steps[0]),
+            middle(&runs[place]) / middle(&runs[0])
+        );
     }
     Ok(())
+}
+
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(f64::NAN)
+}
+
+/// The ways in the order of a round: it turns around, so that a drift of the machine falls on all alike.
+fn order(round: i64) -> impl Iterator<Item = usize> {
+    let last = WAYS.len() - 1;
+    (0..WAYS.len()).map(move |place| if round % 2 == 0 { place } else { last - place })
+}
+
+/// Of each way the turns, of each turn its steps' seconds: all of one model.
+fn steps(config: &Config, turns: i64) -> Outcome<Vec<Vec<Vec<f64>>>> {
+    let mut training =
+        Training::new(&Config { steps: (turns + 1) * TURN * WAYS.len() as i64, ..config.clone() })?;
+    let mut steps = vec![Vec::new(); WAYS.len()];
+    // Once unmeasured: gradients and states are made, and libtorch's thread pools.
+    training.turn(None, TURN)?;
+    for turn in 0..turns {
+        for way in order(turn) {
+            let seconds = training.turn(WAYS[way].1, TURN)?.0;
+            steps[way].push(seconds[SETTLING..].to_vec());
+        }
+    }
+    Ok(steps)
+}
+
+/// Of each way the runs, each as its seconds a step.
+fn runs(config: &Config, rounds: i64) -> Outcome<Vec<Vec<f64>>> {
+    let mut runs = vec![Vec::new(); WAYS.len()];
+    for round in 0..rounds {
+        for way in order(round) {
+            let whole = Training::new(config)?.turn(WAYS[way].1, config.steps)?.1;
+            runs[way].push(whole.as_secs_f64() / config.steps as f64);
+        }
+    }
+    Ok(runs)
 }
 
 struct Training {
@@ -102,49 +136,55 @@ impl Training {
     }
 }
 
-fn bare(config: &Config) -> Outcome<Times> {
-    let mut training = Training::new(config)?;
-    let begin = Instant::now();
-    let mut begins = Vec::new();
-    for _ in 0..config.steps {
-        begins.push(Instant::now());
-        training.optimizer.clear_gradients()?;
-        let batch = training.loader.next()?;
-        let loss = training.model.loss(&batch.tokens, &batch.targets)?;
-        loss.f_backward()?;
-        training.optimizer.step()?;
-        loss.f_double_value(&[])?;
+impl Training {
+    /// Trains so many steps; returns each one's seconds, and what the whole turn took.
+    fn turn(&mut self, trace: Option<Trace>, steps: i64) -> Outcome<(Vec<f64>, Duration)> {
+        match trace {
+            None => self.bare(steps),
+            Some(trace) => self.instrumented(trace, steps),
+        }
     }
-    Ok(times(&begins, begin.elapsed()))
+
+    fn bare(&mut self, steps: i64) -> Outcome<(Vec<f64>, Duration)> {
+        let begin = Instant::now();
+        let mut begins = Vec::new();
+        for _ in 0..steps {
+            begins.push(Instant::now());
+            self.optimizer.clear_gradients()?;
+            let batch = self.loader.next()?;
+            let loss = self.model.loss(&batch.tokens, &batch.targets)?;
+            loss.f_backward()?;
+            self.optimizer.step()?;
+            loss.f_double_value(&[])?;
+        }
+        Ok((seconds(&begins), begin.elapsed()))
+    }
+
+    fn instrumented(&mut self, trace: Trace, steps: i64) -> Outcome<(Vec<f64>, Duration)> {
+        let out = tempfile::tempdir()?;
+        let begin = Instant::now();
+        let mut probe = Probe::start(Options::new("bench").trace(trace), RunFolder::new(out.path()))?;
+        probe.watch(&self.store);
+        let mut begins = Vec::new();
+        for _ in 0..steps {
+            begins.push(Instant::now());
+            let mut step = probe.step();
+            self.optimizer.clear_gradients()?;
+            let batch = step.dataloader(|| self.loader.next())?;
+            let tokens = batch.tokens.numel() as i64;
+            let loss = step.forward(|| self.model.loss(&batch.tokens, &batch.targets))?;
+            step.backward(|| loss.f_backward())?;
+            step.optimizer(|| self.optimizer.step())?;
+            let loss = loss.f_double_value(&[])?;
+            step.finish(loss, tokens)?;
+        }
+        probe.finish()?;
+        Ok((seconds(&begins), begin.elapsed()))
+    }
 }
 
-fn instrumented(config: &Config, trace: Trace) -> Outcome<Times> {
-    let out = tempfile::tempdir()?;
-    let start = Instant::now();
-    let mut probe = Probe::start(Options::new("bench").trace(trace), RunFolder::new(out.path()))?;
-    let started = start.elapsed();
-    let mut training = Training::new(config)?;
-    let begin = Instant::now();
-    probe.watch(&training.store);
-    let mut begins = Vec::new();
-    for _ in 0..config.steps {
-        begins.push(Instant::now());
-        let mut step = probe.step();
-        training.optimizer.clear_gradients()?;
-        let batch = step.dataloader(|| training.loader.next())?;
-        let loss = step.forward(|| training.model.loss(&batch.tokens, &batch.targets))?;
-        step.backward(|| loss.f_backward())?;
-        step.optimizer(|| training.optimizer.step())?;
-        let loss = loss.f_double_value(&[])?;
-        step.finish(loss, config.tokens_per_step())?;
-    }
-    probe.finish()?;
-    Ok(times(&begins, started + begin.elapsed()))
-}
-
-fn times(begins: &[Instant], whole: Duration) -> Times {
-    let steps = begins.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-    Times { steps, run: whole.as_secs_f64() / begins.len() as f64 }
+fn seconds(begins: &[Instant]) -> Vec<f64> {
+    begins.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
 }
 
 /// What a scope costs where no probe runs, and where one does: two clock readings and an NVTX range, which
