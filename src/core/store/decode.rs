@@ -30,7 +30,7 @@ pub(super) fn the_cell<C: Cell>(path: &Path, column: &str) -> Result<C, StoreErr
     the_one(path, cells)
 }
 
-/// The row of a `run.parquet` of schema version 1 or 2.
+/// The row of a `run.parquet` of schema version 1, 2 or 3.
 pub(super) fn run(path: &Path) -> Result<RunRow, StoreError> {
     let stamp: Stamp = the_one(path, rows(path, None)?)?;
     let columns: RunColumns = the_one(path, rows(path, None)?)?;

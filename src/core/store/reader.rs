@@ -26,9 +26,9 @@ impl Dataset {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
         let run = match decode::the_cell(&path, "schema_version")? {
-            // Version 2 added columns that may be null, and version 1 reads as if they were. A version that
+            // Versions 2 and 3 added columns that may be null, and older ones read as if they were. A version that
             // does more gets an arm of its own here; this one and its reader stay.
-            1 | 2 => decode::run(&path)?,
+            1..=3 => decode::run(&path)?,
             found => return Err(StoreError::SchemaVersion { path, found, supported: SCHEMA_VERSION }),
         };
         Ok(Dataset { dir: dir.to_owned(), run, files: file_names(dir)? })

@@ -6,4 +6,4 @@ mod nvtx_ranges;
 
 pub use clock::{Clock, HostClock, Stamp};
 pub use cuda::{CudaClock, CudaError, load_cuda};
-pub use nvtx_ranges::{Name, Range, open, register};
+pub use nvtx_ranges::{Name, Range, Ranges, register};
