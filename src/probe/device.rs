@@ -100,3 +100,73 @@ fn activity(span: &Span) -> Option<Activity> {
 fn last(spans: &[Span]) -> Option<Stamp> {
     spans.iter().filter_map(|span| span.device.map(|(begin, end)| begin.max(end))).max()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::names::ROOT;
+    use crate::record::Phase;
+
+    /// A device that reaches stamp number n at instant n.
+    struct Numbers;
+
+    impl Clock for Numbers {
+        fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
+            u64::try_from(host_ns).ok().map(Stamp::numbered)
+        }
+
+        fn pin(&mut self, _: Stamp, _: Stamp) {}
+
+        fn reached(&mut self, _: Stamp) -> bool {
+            true
+        }
+
+        fn wait(&mut self, _: Stamp) {}
+
+        fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64> {
+            Some(self.host_ns(end)? - self.host_ns(begin)?)
+        }
+
+        fn host_ns(&mut self, stamp: Stamp) -> Option<i64> {
+            (0..1000).find(|&number| Stamp::numbered(number) == stamp).map(|number| number as i64)
+        }
+
+        fn forget(&mut self, _: Stamp) {}
+
+        fn missing(&self) -> Vec<String> {
+            vec![]
+        }
+    }
+
+    /// From and until when on the host, and on the device.
+    fn span(kind: SpanKind, phase: Phase, host: (i64, i64), device: Option<(u64, u64)>) -> Span {
+        let device = device.map(|(begin, end)| (Stamp::numbered(begin), Stamp::numbered(end)));
+        Span { kind, phase, scope: ROOT, begin_ns: host.0, end_ns: host.1, device }
+    }
+
+    #[test]
+    fn each_instant_of_a_step_is_exposed_once_and_the_device_works_on_beyond_it() {
+        let mut device = DeviceTimes::new(Box::new(Numbers));
+        let batch = span(SpanKind::Transfer, Phase::Dataloader, (1, 5), Some((2, 30)));
+        let forward = span(SpanKind::Phase, Phase::Forward, (6, 50), Some((30, 90)));
+        assert_eq!(device.lead_ns(&forward), Some(40));
+        let loader = span(SpanKind::Phase, Phase::Dataloader, (0, 5), Some((1, 30)));
+        let first = device.exposed(0, 60, &[loader, batch, forward]).unwrap();
+        let parts = Exposed { transfer_ns: 28, kernel_ns: 30, idle_ns: 2, ..Exposed::default() };
+        assert_eq!(first, parts);
+        // The next step waits while the first one's kernels still run until 90, and then for nothing.
+        let waiting = span(SpanKind::Sync, Phase::Other, (70, 95), Some((90, 91)));
+        let second = device.exposed(60, 100, &[waiting]).unwrap();
+        assert_eq!(second, Exposed { kernel_ns: 30, sync_ns: 5, idle_ns: 5, ..Exposed::default() });
+    }
+
+    #[test]
+    fn a_step_with_a_span_that_was_not_timed_has_no_exposed_times() {
+        let mut device = DeviceTimes::new(Box::new(Numbers));
+        let forward = span(SpanKind::Phase, Phase::Forward, (6, 50), None);
+        assert_eq!(device.exposed(0, 60, &[forward]), None);
+        // A scope is nested in what counts already.
+        let scope = span(SpanKind::Scope, Phase::Forward, (6, 50), None);
+        assert_eq!(device.exposed(60, 70, &[scope]).map(|parts| parts.idle_ns), Some(10));
+    }
+}

@@ -12,6 +12,8 @@ mod opening;
 mod options;
 mod recompute;
 mod recorder;
+#[cfg(test)]
+mod recorder_tests;
 mod session;
 mod shares;
 mod span_rows;

@@ -6,11 +6,13 @@ use tch::Device;
 use super::hook;
 use super::machine::machine;
 use super::options::Options;
+use super::timing::device_facts;
 use crate::record::{DeviceFacts, RunRow, RunStatus, SCHEMA_VERSION, Trace};
 
 /// The run's row as it begins.
 pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow {
     let started_at = Utc::now();
+    let (device_facts, untold) = facts(options.device);
     RunRow {
         schema_version: SCHEMA_VERSION,
         run_id: options.run_id.clone().unwrap_or_else(|| new_run_id(&options.program, started_at)),
@@ -27,14 +29,21 @@ pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow 
         capacity_bytes: options.limit_bytes,
         out_of_memory: None,
         machine: machine(),
-        device_facts: DeviceFacts::default(),
+        device_facts,
         stepledger_version: env!("CARGO_PKG_VERSION").to_owned(),
         torch_version: Some(hook::torch_version()),
         events: 0,
         dropped_events: 0,
         hook_ns_per_event,
-        missing: missing_from_the_start(options),
+        missing: missing_from_the_start(options).into_iter().chain(untold).collect(),
     }
+}
+
+/// What is known of the device, and what of it is missing.
+fn facts(device: Device) -> (DeviceFacts, Vec<String>) {
+    let Device::Cuda(ordinal) = device else { return Default::default() };
+    device_facts(ordinal as i32)
+        .unwrap_or_else(|error| (DeviceFacts::default(), vec![format!("facts of the device: {error}")]))
 }
 
 fn missing_from_the_start(options: &Options) -> Vec<String> {

@@ -55,6 +55,9 @@ impl MadeUp {
             rounding_bytes: None,
             cached_bytes: None,
             non_torch_bytes: None,
+            transfer_ns: None,
+            sync_ns: None,
+            launch_ns: None,
         }
     }
 

@@ -7,6 +7,14 @@ use super::super::hook;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub(super) u64);
 
+#[cfg(test)]
+impl Stamp {
+    /// For clocks that tests make up.
+    pub fn numbered(number: u64) -> Self {
+        Stamp(number)
+    }
+}
+
 /// A device's clock. The device works behind the host, so it takes an instant when it gets there, and tells later.
 pub trait Clock {
     /// Has the device take the instant at which it gets through what it has been given so far. `host_ns` is now, on

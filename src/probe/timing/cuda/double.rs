@@ -17,7 +17,8 @@ pub fn on_the_double(test: &str, body: fn(&Double)) {
         return body(&Double::load());
     }
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build(folder.path(), "cuda_driver.c", "libcuda.so.1");
+    build(folder.path(), "nvml.c", "libnvidia-ml.so.1");
     let mut paths = vec![folder.path().to_owned()];
     let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     paths.extend(std::env::split_paths(&before));
@@ -29,10 +30,10 @@ pub fn on_the_double(test: &str, body: fn(&Double)) {
     assert!(said.contains("1 passed"), "{test} is not the test's name: {said}");
 }
 
-fn build(folder: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles/cuda_driver.c");
+fn build(folder: &Path, source: &str, library: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles").join(source);
     let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(folder.join("libcuda.so.1"));
+    compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
     let output = compiler.arg(source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

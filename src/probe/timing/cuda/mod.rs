@@ -2,9 +2,11 @@
 //! yet run on a card.
 
 #[cfg(test)]
-mod double;
+pub mod double;
 mod driver;
+mod facts;
 mod load;
+mod nvml;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,7 @@ use self::driver::{Context, Event, Stream};
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
+pub use facts::device_facts;
 pub use load::load_cuda;
 
 /// Why a GPU cannot be timed.

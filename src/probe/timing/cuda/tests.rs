@@ -3,7 +3,8 @@
 use cudarc::driver::sys;
 
 use super::double::{Double, on_the_double};
-use super::{Clock, CudaClock, Stamp};
+use super::{Clock, CudaClock, Stamp, device_facts};
+use crate::record::DeviceFacts;
 
 const OUT_OF_MEMORY: i32 = 2;
 const LAUNCH_FAILED: i32 = 719;
@@ -241,6 +242,36 @@ fn a_device_that_is_never_through_is_given_up() {
         drop(clock);
         let (made, destroyed, _) = double.balance();
         assert_eq!(made, destroyed);
+    });
+}
+
+#[test]
+fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
+    on_the_double(&path("what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named"), |double| {
+        let (facts, missing) = device_facts(0).unwrap();
+        let told = DeviceFacts {
+            device_name: Some("Double 0".to_owned()),
+            compute_capability: Some("9.0".to_owned()),
+            multiprocessors: Some(132),
+            device_memory_bytes: Some(1 << 30),
+            device_free_bytes: Some(1 << 29),
+            driver_version: Some("999.1".to_owned()),
+            cuda_driver_version: Some("13.2".to_owned()),
+            sm_clock_mhz: Some(1000),
+            memory_clock_mhz: Some(2000),
+            power_w: Some(75.5),
+            // Of these the double's NVML, its process and this environment know nothing.
+            power_limit_w: None,
+            cuda_runtime_version: None,
+            allocator_settings: facts.allocator_settings.clone(),
+        };
+        assert_eq!((facts, missing), (told, vec![]));
+        // NVML's double does not know the second device.
+        let (facts, missing) = device_facts(1).unwrap();
+        assert_eq!((facts.device_name.as_deref(), facts.driver_version), (Some("Double 1"), None));
+        assert!(missing.len() == 1 && missing[0].contains("code 6"), "{missing:?}");
+        assert!(device_facts(2).is_err());
+        assert_eq!((double.current(), double.balance().2), (-1, 0));
     });
 }
 
