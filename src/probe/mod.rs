@@ -30,4 +30,4 @@ pub use options::Options;
 pub use recompute::Recomputation;
 pub use session::Probe;
 pub use step::{Step, StepSummary};
-pub use timing::{CudaError, load_cuda};
+pub use timing::{CudaError, NvtxLayer, load_cuda};

@@ -119,7 +119,7 @@ fn a_step_is_filed_when_the_device_is_through_it() {
             assert_eq!((&*transfer.name, transfer.device_ns, transfer.calls), ("transfer", Some(2 * MS), 1));
             assert!(run.kept.row(step, SpanKind::Phase, Phase::Forward).lead_ns.is_some_and(|ns| ns >= 0));
             assert_eq!(run.kept.row(step, SpanKind::Scope, Phase::Forward).lead_ns, None);
-            let row = run.kept.0.borrow()[step].step;
+            let row = run.kept.0.borrow()[step].step.clone();
             let exposed = row.transfer_ns.unwrap() + row.sync_ns.unwrap();
             assert!((0..=row.wall_ns).contains(&exposed) && row.launch_ns.is_none());
         }

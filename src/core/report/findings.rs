@@ -9,8 +9,9 @@ use super::resources::Resources;
 use super::summary::Summary;
 use crate::record::{Category, Moment};
 use crate::rules::{
-    Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, Situation, StepMetrics, StepSummary,
-    ResourceMetrics, Thresholds, choose_next_validation, derive_resource_metrics, memory_ledger, summarize_step_metrics, top_hotspots,
+    Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, ResourceMetrics, Situation, StepMetrics,
+    StepSummary, Thresholds, choose_next_validation, derive_resource_metrics, memory_ledger,
+    summarize_step_metrics, top_hotspots,
 };
 use crate::theory::Shape;
 

@@ -37,10 +37,17 @@ impl Resources {
             ("sync_ms", self.sync_ms),
             ("launch_ms", self.launch_ms),
         ];
-        let [Some(flops), Some(dram_bytes), Some(kernel_ms), Some(transfer_ms), Some(sync_ms), Some(launch_ms)] =
-            fields.map(|(_, value)| value)
+        let [
+            Some(flops),
+            Some(dram_bytes),
+            Some(kernel_ms),
+            Some(transfer_ms),
+            Some(sync_ms),
+            Some(launch_ms),
+        ] = fields.map(|(_, value)| value)
         else {
-            let missing: Vec<_> = fields.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
+            let missing: Vec<_> =
+                fields.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
             return Err(format!("not measured: {}", missing.join(", ")));
         };
         Ok(ResourceRecord { flops, dram_bytes, kernel_ms, transfer_ms, sync_ms, launch_ms })

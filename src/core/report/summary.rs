@@ -10,7 +10,8 @@ use super::ledger::{MomentSummary, PeakPart, by_detail};
 use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
 use crate::record::{
-    AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow, SpanKind, StepRow,
+    AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow,
+    SpanKind, StepRow,
 };
 use crate::stats::{median, quantile};
 

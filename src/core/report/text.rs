@@ -6,8 +6,8 @@ use super::ledger::PeakPart;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
-use super::{text_device, text_out_of_memory};
 use super::units::{bytes, count, ms, number, pct, share_pct};
+use super::{text_device, text_out_of_memory};
 use crate::record::{Category, Moment, Phase, RECOMPUTE};
 
 /// How many parts of the peak are listed; the rest is summed in one line.

@@ -2,10 +2,12 @@
 
 mod clock;
 mod cuda;
+mod nvtx_layer;
 mod nvtx_ranges;
 
+pub use clock::{Clock, HostClock, Stamp};
 #[cfg(test)]
 pub use cuda::double;
-pub use clock::{Clock, HostClock, Stamp};
 pub use cuda::{CudaClock, CudaError, device_facts, load_cuda};
+pub use nvtx_layer::NvtxLayer;
 pub use nvtx_ranges::{Name, Range, Ranges, register};

@@ -260,9 +260,9 @@ fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
             sm_clock_mhz: Some(1000),
             memory_clock_mhz: Some(2000),
             power_w: Some(75.5),
-            // Of these the double's NVML, its process and this environment know nothing.
             power_limit_w: None,
-            cuda_runtime_version: None,
+            // These two are not the doubles': libtorch's own runtime, and this environment.
+            cuda_runtime_version: facts.cuda_runtime_version.clone(),
             allocator_settings: facts.allocator_settings.clone(),
         };
         assert_eq!((facts, missing), (told, vec![]));
