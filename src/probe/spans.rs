@@ -127,7 +127,7 @@ impl Spans {
     pub fn enter_device_span(&mut self, kind: SpanKind) -> Option<usize> {
         self.device.as_ref()?;
         let (phase, scope) = self.innermost();
-        let range = self.ranges.scope(timing::register(kind.as_str()), phase);
+        let range = self.ranges.nameless(kind, phase);
         let begin_ns = self.host.now_ns();
         Some(self.push(kind, phase, scope, begin_ns, range))
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use nvtx::domain::{Category, LocalRange, RegisteredString};
 use nvtx::{Domain, Str};
 
-use crate::record::Phase;
+use crate::record::{Phase, SpanKind};
 
 static DOMAIN: LazyLock<Domain> = LazyLock::new(|| Domain::new(c"stepledger"));
 
@@ -26,7 +26,9 @@ pub fn register(name: &str) -> Name {
 pub struct Ranges {
     phases: Category<'static>,
     scopes: Category<'static>,
-    names: Vec<Name>,
+    /// Of each phase, and of each kind of span that has no name but that.
+    phase_names: Vec<Name>,
+    kind_names: Vec<Name>,
     step: i64,
 }
 
@@ -35,7 +37,8 @@ impl Ranges {
         Ranges {
             phases: DOMAIN.register_category(c"phase"),
             scopes: DOMAIN.register_category(c"scope"),
-            names: Phase::ALL.iter().map(|phase| register(phase.as_str())).collect(),
+            phase_names: Phase::ALL.iter().map(|phase| register(phase.as_str())).collect(),
+            kind_names: SpanKind::ALL.iter().map(|kind| register(kind.as_str())).collect(),
             step: 0,
         }
     }
@@ -46,11 +49,16 @@ impl Ranges {
     }
 
     pub fn phase(&self, phase: Phase) -> Range {
-        self.open(self.names[phase as usize], self.phases, phase)
+        self.open(self.phase_names[phase as usize], self.phases, phase)
     }
 
     pub fn scope(&self, name: Name, phase: Phase) -> Range {
         self.open(name, self.scopes, phase)
+    }
+
+    /// A transfer or a waiting.
+    pub fn nameless(&self, kind: SpanKind, phase: Phase) -> Range {
+        self.open(self.kind_names[kind as usize], self.scopes, phase)
     }
 
     fn open(&self, name: Name, category: Category<'static>, phase: Phase) -> Range {
