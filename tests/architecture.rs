@@ -25,6 +25,8 @@ const GUARDED: &[&str] = &[
     "signal_hook",
     "statrs",
     "terminal_size",
+    "tracing",
+    "tracing_subscriber",
 ];
 
 /// What prints.

@@ -88,6 +88,25 @@ fn the_same_seed_gives_the_same_losses() {
 }
 
 #[test]
+fn a_loss_that_is_read_now_and_then_is_the_same_loss() {
+    let losses = |flags: &str| {
+        let runs = Runs::new();
+        runs.run(&format!("{SMALL} {flags}"));
+        let account = runs.show("");
+        (account["config"]["sync_every"].clone(), account["losses"].as_array().unwrap().clone())
+    };
+    let (_, all) = losses("");
+    let (every, some) = losses("--sync-every 3 --accumulate 1");
+    assert_eq!(every, 3);
+    for (step, (loss, always)) in some.iter().zip(&all).enumerate() {
+        // The last of the eight steps is read too.
+        let expected = if [0, 3, 6, 7].contains(&step) { always } else { &Value::Null };
+        assert_eq!(loss, expected, "step {step}");
+    }
+    assert_eq!(some.len(), 8);
+}
+
+#[test]
 fn the_loss_falls_on_the_sums() {
     let runs = Runs::new();
     runs.run("--layers 2 --width 64 --seq 32 --steps 60 --warmup 0 --trace phases");
@@ -254,6 +273,9 @@ fn bad_input_is_named_and_nothing_is_written() {
         (empty.as_str(), "empty"),
         ("--width 30 --heads 4", "--heads 4: --width 30 must be a multiple of it"),
         ("--heads 0", "--heads 0: allowed: 1 to"),
+        ("--sync-every 0", "--sync-every 0: allowed: 1 to"),
+        ("--pin-memory", "--pin-memory with --device cpu: nothing is copied there; use --device cuda"),
+        ("--async-copy", "--async-copy with --device cpu: nothing is copied there; use --device cuda"),
         ("--checkpoint every:0", "--checkpoint every:0: allowed: every:1 to every:2, the number of --layers"),
         ("--checkpoint every:100", "--checkpoint every:100: allowed: every:1 to every:2"),
         ("--checkpoint sometimes", "allowed: none, full, every:K (groups of K blocks), selective"),

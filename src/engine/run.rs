@@ -11,7 +11,7 @@ use crate::record::{RunRow, RunStatus, Trace};
 use crate::report::{Asked, summarize};
 use crate::rules::Lang;
 use crate::store::{Dataset, RunFolder};
-use crate::train::{AdamWConfig, Config, Files, TrainError, device, train};
+use crate::train::{AdamWConfig, Config, CopyConfig, Files, TrainError, device, train};
 
 /// Trains, keeps the account, and prints it.
 pub fn run(args: &RunArgs) -> Outcome {
@@ -82,6 +82,8 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
             weight_decay: training.weight_decay,
         },
         threads: training.threads.unwrap_or_else(all_cores),
+        sync_every: training.sync_every,
+        copy: CopyConfig { pin_memory: training.pin_memory, async_copy: training.async_copy },
         loader_delay_ms: training.loader_delay_ms,
         data: training.data.clone(),
         device: device(&training.device)?,

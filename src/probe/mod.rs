@@ -1,6 +1,8 @@
 //! The instruments: a [`Probe`] watches a training loop, step by step, and hands each step's records to a
 //! [`Sink`](crate::record::Sink).
 
+mod current;
+mod device;
 mod error;
 mod hook;
 mod machine;
@@ -10,19 +12,22 @@ mod opening;
 mod options;
 mod recompute;
 mod recorder;
+#[cfg(test)]
+mod recorder_tests;
 mod session;
 mod shares;
+mod span_rows;
 mod spans;
 mod step;
 mod timing;
 mod watched;
 
+pub use current::{Scope, scope, transfer, waiting};
 pub use error::ProbeError;
 pub use hook::{BYTES_PER_EVENT, CopyObserver, HookError, libtorch_error, this_thread_loads};
 pub use machine::machine;
 pub use options::Options;
 pub use recompute::Recomputation;
 pub use session::Probe;
-pub use spans::{Scope, scope};
 pub use step::{Step, StepSummary};
-pub use timing::{CudaError, load_cuda};
+pub use timing::{CudaError, NvtxLayer, load_cuda};

@@ -1,7 +1,7 @@
 //! Backward running a part of forward again, as activation checkpointing does.
 
+use super::current::{Scope, observe_ops, scope};
 use super::hook;
-use super::spans::{Scope, observe_ops, scope};
 use crate::ledger::kind;
 use crate::record::RECOMPUTE;
 

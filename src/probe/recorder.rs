@@ -5,12 +5,11 @@ use std::mem;
 use super::error::ProbeError;
 use super::hook;
 use super::memory::Memory;
-use super::shares::{busy_pct, total_ns};
+use super::shares::{busy_pct, waited_ns};
 use super::spans::{Span, Spans};
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
-    AllocationRow, BetweenRecords, Category, FailedAllocation, Phase, PhaseRow, RunRow, Sink, StepRecords,
-    StepRow,
+    AllocationRow, BetweenRecords, Category, FailedAllocation, PhaseRow, RunRow, Sink, StepRecords, StepRow,
 };
 
 /// Lifetimes that wait for a flush at most, but for those of one step. At about 200 bytes each (of two events) that is
@@ -22,6 +21,10 @@ const MOST_LIFETIMES: usize = 1 << 19;
 const WAITING_EVENTS: usize = 1 << 12;
 const WAITING_STEPS: usize = 32;
 
+/// Steps that the device may be behind when steps are filed: they wait for the next time. Older ones are waited for,
+/// between two steps.
+const MOST_BEHIND: usize = 4;
+
 /// Files what the hook writes, and hands it on.
 pub struct Recorder {
     sink: Box<dyn Sink>,
@@ -31,6 +34,7 @@ pub struct Recorder {
     identities: Vec<Identity>,
     waiting: Vec<EndedStep>,
     opened: bool,
+    /// Filed, and not flushed yet.
     unflushed: usize,
     unflushed_lifetimes: usize,
     /// What flushing took after the last step; it is charged to the next one.
@@ -42,6 +46,7 @@ pub struct Recorder {
 struct EndedStep {
     /// What is known of it already; the rest is put in as it is filed.
     row: StepRow,
+    begin_ns: i64,
     spans: Vec<Span>,
     identities: Vec<Identity>,
 }
@@ -97,19 +102,25 @@ impl Recorder {
         self.identities.extend(identities);
     }
 
-    /// Takes a step that has just ended, which the observer has worked on since `begin_ns`. It is filed now or
-    /// with one of the next.
-    pub fn add(&mut self, row: StepRow, begin_ns: i64, spans: &mut Spans) -> Result<(), ProbeError> {
+    /// Takes a step that began at `begin_ns` and has just ended, and that the observer has worked on since
+    /// `observed_ns`. It is filed now or with one of the next.
+    pub fn add(
+        &mut self,
+        row: StepRow,
+        begin_ns: i64,
+        observed_ns: i64,
+        spans: &mut Spans,
+    ) -> Result<(), ProbeError> {
         self.read();
-        let row = self.complete(row, begin_ns)?;
+        let row = self.complete(row, observed_ns)?;
         let identities = mem::take(&mut self.identities);
-        self.waiting.push(EndedStep { row, spans: spans.take_closed(), identities });
-        self.unflushed += 1;
-        let due = self.unflushed >= self.flush_every;
+        self.waiting.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
+        let due = self.unflushed + self.waiting.len() >= self.flush_every;
         if due || self.waiting.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
-            self.settle(spans);
+            self.settle(spans, MOST_BEHIND);
         }
         // After so many steps, or before what waits takes too much memory.
+        let due = due && self.unflushed > 0;
         if due || self.unflushed_lifetimes >= MOST_LIFETIMES { self.flush() } else { Ok(()) }
     }
 
@@ -117,8 +128,13 @@ impl Recorder {
     /// allocation that failed in it.
     pub fn add_between(&mut self, next_step: i64, spans: &mut Spans) -> Option<FailedAllocation> {
         self.read();
-        self.settle(spans);
-        let phases = spans.rows_between(next_step);
+        self.settle(spans, 0);
+        let closed = spans.take_between();
+        if let Some(device) = &mut spans.device {
+            device.wait(&closed);
+        }
+        let phases = spans.rows_between(&closed, next_step);
+        spans.forget(&closed);
         let identities = mem::take(&mut self.identities);
         let StepAccount { moments, ended, failed, .. } = self.file(None, &identities, spans);
         if self.opened {
@@ -134,7 +150,7 @@ impl Recorder {
     }
 
     /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost.
-    fn complete(&mut self, row: StepRow, begin_ns: i64) -> Result<StepRow, ProbeError> {
+    fn complete(&mut self, row: StepRow, observed_ns: i64) -> Result<StepRow, ProbeError> {
         let Some(memory) = &self.memory else { return Ok(row) };
         let beside = memory.hook.beside()?;
         let dropped = memory.hook.dropped() as i64;
@@ -144,7 +160,7 @@ impl Recorder {
             rounding_bytes: beside.map(|beside| beside.rounding_bytes),
             cached_bytes: beside.map(|beside| beside.cached_bytes),
             non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
-            observer_ns: hook::now_ns() - begin_ns + mem::take(&mut self.carried_observer_ns),
+            observer_ns: hook::now_ns() - observed_ns + mem::take(&mut self.carried_observer_ns),
             ..row
         })
     }
@@ -159,21 +175,42 @@ impl Recorder {
         self.memory.as_ref().map_or(0, Memory::waiting)
     }
 
-    /// Files the steps that wait, in order, and passes them on. What that takes is charged to the last of them.
-    fn settle(&mut self, spans: &mut Spans) {
+    /// Files the steps that wait, in order, and passes them on, but for at most `most_behind` of which the device is not
+    /// through yet. What that takes is charged to the last of them.
+    fn settle(&mut self, spans: &mut Spans, most_behind: usize) {
         let begin_ns = hook::now_ns();
-        let waiting = mem::take(&mut self.waiting);
-        let last = waiting.len().saturating_sub(1);
-        for (number, EndedStep { mut row, spans: closed, identities }) in waiting.into_iter().enumerate() {
+        let through = self.through(spans, most_behind);
+        let waiting: Vec<EndedStep> = self.waiting.drain(..through).collect();
+        for (number, EndedStep { mut row, begin_ns: since_ns, spans: closed, identities }) in
+            waiting.into_iter().enumerate()
+        {
             let account = self.file(Some(row.step), &identities, spans);
-            let phases = spans.rows(closed, row.step, row.wall_ns, &account.backward);
+            let phases = spans.rows(&closed, row.step, row.wall_ns, &account.backward);
+            (row.transfer_ns, row.sync_ns) = spans.exposed(since_ns, since_ns + row.wall_ns, &closed);
+            spans.forget(&closed);
+            self.unflushed += 1;
             self.unflushed_lifetimes += account.ended.len();
-            if number == last {
+            if number + 1 == through {
                 row.observer_ns += hook::now_ns() - begin_ns;
             }
             self.sink.push(records(row, phases, account, self.memory.is_some()));
         }
-        spans.reset_clock();
+    }
+
+    /// How many of the steps that wait the device is through, after waiting until all but `most_behind` are.
+    fn through(&self, spans: &mut Spans, most_behind: usize) -> usize {
+        let count = self.waiting.len();
+        let Some(device) = &mut spans.device else { return count };
+        for (through, ended) in self.waiting.iter().enumerate() {
+            if device.reached(&ended.spans) {
+                continue;
+            }
+            if count - through <= most_behind {
+                return through;
+            }
+            device.wait(&ended.spans);
+        }
+        count
     }
 
     /// Files the events until the end of `step`, or all there are.
@@ -206,7 +243,7 @@ fn records(row: StepRow, phases: Vec<PhaseRow>, account: StepAccount, traced: bo
     let StepAccount { moments, ended, events, peak_bytes, peak_phase, difference_bytes, .. } = account;
     let step = StepRow {
         device_busy_pct: busy_pct(&phases, row.wall_ns),
-        cpu_wait_ns: Some(total_ns(&phases, &[Phase::Dataloader])),
+        cpu_wait_ns: Some(waited_ns(&phases)),
         events,
         peak_bytes: traced.then_some(peak_bytes),
         peak_phase,

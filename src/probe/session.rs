@@ -7,13 +7,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tch::nn::VarStore;
 use tch::{Device, Tensor};
 
+use super::current::{set_current, unset_current};
 use super::error::ProbeError;
 use super::hook;
 use super::memory::Memory;
 use super::opening::opening_row;
 use super::options::Options;
 use super::recorder::{Findings, Recorder};
-use super::spans::{Spans, set_current, unset_current};
+use super::spans::Spans;
 use super::step::Step;
 use super::timing::{Clock, CudaClock};
 use super::watched::{self, Watched};
@@ -161,7 +162,7 @@ impl Probe {
             ..StepRow::default()
         };
         self.next_step += 1;
-        self.recorder.add(row, begin_ns, &mut self.spans.borrow_mut())
+        self.recorder.add(row, ended.begin_ns, begin_ns, &mut self.spans.borrow_mut())
     }
 
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
@@ -183,8 +184,8 @@ impl Probe {
         self.run.status = status;
         self.run.reason = reason;
         self.run.finished_at = Some(Utc::now());
-        if let Some(trouble) = self.spans.borrow().device_trouble() {
-            self.run.missing.push(format!("device_ns: {trouble}"));
+        if let Some(device) = &self.spans.borrow().device {
+            self.run.missing.extend(device.missing().iter().map(|missing| format!("device_ns: {missing}")));
         }
         if dropped_events > 0 {
             self.run.missing.push(format!(

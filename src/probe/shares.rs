@@ -13,10 +13,17 @@ pub fn busy_pct(phases: &[PhaseRow], wall_ns: i64) -> Option<f64> {
     (wall_ns > 0).then(|| (100.0 * busy_ns as f64 / wall_ns as f64).min(100.0))
 }
 
-const COMPUTE: [Phase; 3] = [Phase::Forward, Phase::Backward, Phase::Optimizer];
+/// The phases in which the device computes.
+pub const COMPUTE: [Phase; 3] = [Phase::Forward, Phase::Backward, Phase::Optimizer];
+
+/// What the training thread waited: for data, and elsewhere for the device.
+pub fn waited_ns(phases: &[PhaseRow]) -> i64 {
+    let syncs = phases.iter().filter(|row| row.kind == SpanKind::Sync && row.phase != Phase::Dataloader);
+    total_ns(phases, &[Phase::Dataloader]) + syncs.map(|row| row.total_ns).sum::<i64>()
+}
 
 /// The time of these phases together.
-pub fn total_ns(phases: &[PhaseRow], of: &[Phase]) -> i64 {
+fn total_ns(phases: &[PhaseRow], of: &[Phase]) -> i64 {
     let rows = phases.iter().filter(|row| row.kind == SpanKind::Phase && of.contains(&row.phase));
     rows.map(|row| row.total_ns).sum()
 }

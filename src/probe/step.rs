@@ -34,6 +34,11 @@ impl<'probe> Step<'probe> {
         Step { probe, step, begin_ns, outcome, finished: false }
     }
 
+    /// The step's number: the first is 0, warm-up included.
+    pub fn number(&self) -> i64 {
+        self.step
+    }
+
     /// Waits for (or makes) the batch: what is made here and outlives it is `input`.
     pub fn dataloader<T>(&mut self, work: impl FnOnce() -> T) -> T {
         self.phase(Phase::Dataloader, work)

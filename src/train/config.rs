@@ -32,6 +32,15 @@ pub struct AdamWConfig {
     pub weight_decay: f64,
 }
 
+/// How batches get to a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct CopyConfig {
+    /// From memory that the system does not page, which the GPU can read by itself.
+    pub pin_memory: bool,
+    /// Without waiting for the copy, which takes pinned memory to make a difference.
+    pub async_copy: bool,
+}
+
 /// One run of a toy model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Config {
@@ -57,6 +66,10 @@ pub struct Config {
     #[serde(flatten)]
     pub adamw: AdamWConfig,
     pub threads: i32,
+    /// The loss is read every so many steps, and after the first and the last.
+    pub sync_every: i64,
+    #[serde(flatten)]
+    pub copy: CopyConfig,
     pub loader_delay_ms: u64,
     /// `None`: the text that comes with the program.
     pub data: Option<PathBuf>,
@@ -96,6 +109,8 @@ impl Default for Config {
             zero_grad: ZeroGrad::None,
             adamw: AdamWConfig::default(),
             threads: 2,
+            sync_every: 1,
+            copy: CopyConfig::default(),
             loader_delay_ms: 0,
             data: None,
             device: Device::Cpu,
@@ -129,6 +144,11 @@ impl Config {
     /// Tokens that one step trains on.
     pub fn tokens_per_step(&self) -> i64 {
         self.batch * self.seq * self.accumulate
+    }
+
+    /// Whether the loss of this step is read.
+    pub fn reads_loss(&self, step: i64) -> bool {
+        step % self.sync_every == 0 || step + 1 == self.total_steps()
     }
 
     /// The sizes that theory goes by.
@@ -165,6 +185,8 @@ impl Config {
                 format!("--width {width} must be a multiple of it"),
             ));
         }
+        check_range("--sync-every", self.sync_every, 1, MAX_SIZE)?;
+        self.copy.check(self.device)?;
         self.check_checkpoint()?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(TrainError::flag("--dropout", self.dropout, "allowed: from 0 to below 1".to_owned()));
@@ -222,6 +244,20 @@ fn check_range(flag: &'static str, value: i64, low: i64, high: i64) -> Result<()
     match (low..=high).contains(&value) {
         true => Ok(()),
         false => Err(TrainError::flag(flag, value, format!("allowed: {low} to {high}"))),
+    }
+}
+
+impl CopyConfig {
+    fn check(self, device: Device) -> Result<(), TrainError> {
+        let set = [("--pin-memory", self.pin_memory), ("--async-copy", self.async_copy)];
+        match set.into_iter().find(|(_, on)| *on && device == Device::Cpu) {
+            None => Ok(()),
+            Some((flag, _)) => Err(TrainError::flag(
+                flag,
+                "with --device cpu",
+                "nothing is copied there; use --device cuda, or leave it out".to_owned(),
+            )),
+        }
     }
 }
 

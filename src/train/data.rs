@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tch::{Device, TchError, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
-use super::config::Config;
+use super::config::{Config, CopyConfig};
 use super::error::TrainError;
+use crate::probe::transfer;
 
 /// The text that comes with the program: sums such as `12+35=47`; see `data/README.md`.
 const SUMS: &[u8] = include_bytes!("../../data/sums.txt");
@@ -57,6 +58,7 @@ pub struct Loader {
     batch: i64,
     seq: i64,
     device: Device,
+    copy: CopyConfig,
 }
 
 impl Loader {
@@ -75,14 +77,15 @@ impl Loader {
                 }
             }
         };
-        let Config { batch, seq, device, .. } = *config;
-        Loader { windows: Some(receiver), thread: Some(thread::spawn(work)), batch, seq, device }
+        let Config { batch, seq, device, copy, .. } = *config;
+        Loader { windows: Some(receiver), thread: Some(thread::spawn(work)), batch, seq, device, copy }
     }
 
     /// Waits for the next batch.
     pub fn next(&self) -> Result<Batch, TrainError> {
         let windows = self.windows.as_ref().and_then(|windows| windows.recv().ok());
-        Ok(Batch::new(windows.ok_or(TrainError::LoaderGone)?, self.batch, self.seq, self.device)?)
+        let batch = Batch::new(windows.ok_or(TrainError::LoaderGone)?, self.batch, self.seq)?;
+        Ok(batch.to(self.device, self.copy)?)
     }
 }
 
@@ -97,7 +100,8 @@ impl Drop for Loader {
 }
 
 impl Batch {
-    fn new(windows: Vec<i64>, batch: i64, seq: i64, device: Device) -> Result<Self, TchError> {
+    /// On the CPU.
+    fn new(windows: Vec<i64>, batch: i64, seq: i64) -> Result<Self, TchError> {
         let width = seq as usize;
         let part = |from: usize| -> Result<Tensor, TchError> {
             let bytes: Vec<i64> = windows
@@ -105,9 +109,21 @@ impl Batch {
                 .flat_map(|window| &window[from..from + width])
                 .copied()
                 .collect();
-            Tensor::f_from_slice(&bytes)?.f_view([batch, seq])?.f_to_device(device)
+            Tensor::f_from_slice(&bytes)?.f_view([batch, seq])
         };
         Ok(Batch { tokens: part(0)?, targets: part(1)?, windows })
+    }
+
+    /// The same batch there. Of pinned memory libtorch itself sees to it that it outlives the copy.
+    fn to(self, device: Device, copy: CopyConfig) -> Result<Self, TchError> {
+        if device == Device::Cpu {
+            return Ok(self);
+        }
+        let pinned = |tensor: Tensor| if copy.pin_memory { tensor.f_pin_memory(device) } else { Ok(tensor) };
+        let (tokens, targets) = (pinned(self.tokens)?, pinned(self.targets)?);
+        let _transfer = transfer();
+        let copied = |tensor: &Tensor| tensor.f_internal_to_copy((Kind::Int64, device), copy.async_copy);
+        Ok(Batch { tokens: copied(&tokens)?, targets: copied(&targets)?, windows: self.windows })
     }
 }
 
@@ -139,7 +155,7 @@ mod tests {
 
     #[test]
     fn targets_are_one_byte_further_on() {
-        let batch = Batch::new(vec![1, 2, 3, 4, 5, 6], 2, 2, Device::Cpu).unwrap();
+        let batch = Batch::new(vec![1, 2, 3, 4, 5, 6], 2, 2).unwrap();
         assert_eq!(batch.tokens, Tensor::from_slice(&[1i64, 2, 4, 5]).view([2, 2]));
         assert_eq!(batch.targets, Tensor::from_slice(&[2i64, 3, 5, 6]).view([2, 2]));
     }

@@ -20,7 +20,7 @@ mod weights;
 pub use adamw::AdamW;
 pub use autocast::autocast;
 pub use checkpoint::{Checkpoint, checkpoint, checkpoint_one};
-pub use config::{AdamWConfig, Config, Files};
+pub use config::{AdamWConfig, Config, CopyConfig, Files};
 pub use data::{Batch, Loader, read_text};
 pub use error::TrainError;
 pub use model::{Model, build};

@@ -13,7 +13,7 @@ use super::error::TrainError;
 use super::model::{Model, build};
 use super::ops::divide;
 use super::weights;
-use crate::probe::{Options, Probe, Step, StepSummary, scope};
+use crate::probe::{Options, Probe, Step, StepSummary, scope, waiting};
 use crate::record::{Detail, RunRow, RunStatus, Sink};
 use crate::theory::{Precision, ZeroGrad};
 
@@ -137,16 +137,21 @@ impl Trainer {
                 ZeroGrad::Zero => self.optimizer.zero_gradients()?,
             }
         }
+        let reads_loss = config.reads_loss(step.number());
         let mut sum = 0.0;
         for _ in 0..config.accumulate {
-            sum += self.micro_batch(&mut step, config)?;
+            let loss = self.micro_batch(&mut step, config)?;
+            if reads_loss {
+                sum += read(loss)?;
+            }
         }
         step.optimizer(|| self.optimizer.step())?;
-        Ok(step.finish(sum / config.accumulate as f64, config.tokens_per_step())?)
+        let mean = reads_loss.then_some(sum / config.accumulate as f64);
+        Ok(step.finish(mean, config.tokens_per_step())?)
     }
 
     /// Adds one batch's part to the gradients; returns its loss.
-    fn micro_batch(&mut self, step: &mut Step, config: &Config) -> Result<f64, TrainError> {
+    fn micro_batch(&mut self, step: &mut Step, config: &Config) -> Result<Tensor, TrainError> {
         let batch = step.dataloader(|| self.loader.next())?;
         let loss = step.forward(|| self.loss(&batch, config))?;
         step.backward(|| match config.accumulate {
@@ -156,7 +161,7 @@ impl Trainer {
         if let Some(windows) = &mut self.windows {
             windows.extend(&batch.windows);
         }
-        read(loss)
+        Ok(loss)
     }
 
     fn loss(&self, batch: &Batch, config: &Config) -> Result<Tensor, TrainError> {
@@ -208,6 +213,7 @@ fn named<'a>(
 /// The loss as a number; on a GPU this waits for it.
 fn read(loss: Tensor) -> Result<f64, TrainError> {
     let _scope = scope("read_loss");
+    let _waiting = waiting();
     Ok(loss.f_double_value(&[])?)
 }
 

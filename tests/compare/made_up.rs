@@ -120,6 +120,9 @@ impl Made {
             rounding_bytes: None,
             cached_bytes: None,
             non_torch_bytes: None,
+            transfer_ns: None,
+            sync_ns: None,
+            launch_ns: None,
         }
     }
 
@@ -163,6 +166,7 @@ impl Made {
             capacity_bytes: None,
             out_of_memory: None,
             machine,
+            device_facts: DeviceFacts::default(),
             stepledger_version: "0.1.0".to_owned(),
             torch_version: Some(self.torch.to_owned()),
             events: 400 * self.steps,
@@ -184,6 +188,7 @@ fn phases(step: i64, wall_ns: i64) -> Vec<PhaseRow> {
         begin_ns: None,
         total_ns: total_ns as i64,
         device_ns: None,
+        lead_ns: None,
     };
     let mut rows: Vec<PhaseRow> = SHARES
         .iter()

@@ -1,4 +1,4 @@
-/* A test double of an NVTX tool: writes every domain, and every range of threads, to $NVTX_TOOL_LOG.
+/* A test double of an NVTX tool: writes every domain, category, and range of threads to $NVTX_TOOL_LOG.
  * Loaded by the NVTX library through $NVTX_INJECTION64_PATH, as Nsight's own is. */
 #include <nvtx3/nvToolsExt.h>
 
@@ -19,11 +19,25 @@ static nvtxStringHandle_t register_string(nvtxDomainHandle_t domain, const wchar
   return (nvtxStringHandle_t)wcsdup(string);
 }
 
+static void name_category(nvtxDomainHandle_t domain, uint32_t number, const char *name) {
+  fprintf(tool_log, "category %s %u %s\n", (const char *)domain, number, name);
+}
+
+/* push DOMAIN NAME CATEGORY COLOUR PAYLOAD, with a dash for what is not set. */
 static int push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *event) {
   if (event->messageType == NVTX_MESSAGE_TYPE_REGISTERED)
-    fprintf(tool_log, "push %s %ls\n", (const char *)domain, (const wchar_t *)event->message.registered);
+    fprintf(tool_log, "push %s %ls", (const char *)domain, (const wchar_t *)event->message.registered);
   else
-    fprintf(tool_log, "push %s (not registered)\n", (const char *)domain);
+    fprintf(tool_log, "push %s (not-registered)", (const char *)domain);
+  fprintf(tool_log, " %u", event->category);
+  if (event->colorType == NVTX_COLOR_ARGB)
+    fprintf(tool_log, " %08x", event->color);
+  else
+    fprintf(tool_log, " -");
+  if (event->payloadType == NVTX_PAYLOAD_TYPE_INT64)
+    fprintf(tool_log, " %lld\n", (long long)event->payload.llValue);
+  else
+    fprintf(tool_log, " -\n");
   return 0;
 }
 
@@ -41,6 +55,7 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t export_table) {
   if (!tool_log || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size)) return 0;
   *table[NVTX_CBID_CORE2_DomainCreateA] = (NvtxFunctionPointer)create_domain;
   *table[NVTX_CBID_CORE2_DomainRegisterStringW] = (NvtxFunctionPointer)register_string;
+  *table[NVTX_CBID_CORE2_DomainNameCategoryA] = (NvtxFunctionPointer)name_category;
   *table[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)push;
   *table[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)pop;
   return 1;

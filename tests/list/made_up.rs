@@ -55,6 +55,9 @@ impl MadeUp {
             rounding_bytes: None,
             cached_bytes: None,
             non_torch_bytes: None,
+            transfer_ns: None,
+            sync_ns: None,
+            launch_ns: None,
         }
     }
 
@@ -82,6 +85,7 @@ impl MadeUp {
             capacity_bytes: None,
             out_of_memory: None,
             machine: Machine::default(),
+            device_facts: DeviceFacts::default(),
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
             events: 4,

@@ -67,6 +67,9 @@ impl Plan {
             rounding_bytes: None,
             cached_bytes: None,
             non_torch_bytes: None,
+            transfer_ns: None,
+            sync_ns: None,
+            launch_ns: None,
         }
     }
 
@@ -87,6 +90,7 @@ impl Plan {
             capacity_bytes: None,
             out_of_memory: None,
             machine: Machine::default(),
+            device_facts: DeviceFacts::default(),
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
             events: 1_000,
@@ -290,5 +294,16 @@ fn scope(step: i64, phase: Phase, name: &str, parent: Option<&str>, total_ns: i6
 
 fn row(step: i64, kind: SpanKind, phase: Phase, name: &str, parent: Option<&str>, total_ns: i64) -> PhaseRow {
     let (name, parent) = (name.into(), parent.map(Arc::from));
-    PhaseRow { step, kind, phase, name, parent, calls: 1, begin_ns: None, total_ns, device_ns: None }
+    PhaseRow {
+        step,
+        kind,
+        phase,
+        name,
+        parent,
+        calls: 1,
+        begin_ns: None,
+        total_ns,
+        device_ns: None,
+        lead_ns: None,
+    }
 }

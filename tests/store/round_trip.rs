@@ -105,10 +105,12 @@ prop_compose! {
         difference_bytes in option::of(number()),
         (device_busy_pct, cpu_wait_ns) in (option::of(0.0..100.0), option::of(number())),
         (rounding_bytes, cached_bytes, non_torch_bytes) in (option::of(number()), option::of(number()), option::of(number())),
+        (transfer_ns, sync_ns, launch_ns) in (option::of(number()), option::of(number()), option::of(number())),
     ) -> StepRow {
         StepRow {
             step, warmup, started_at, wall_ns, loss, tokens, events, dropped_events, peak_bytes, peak_phase,
             difference_bytes, observer_ns, device_busy_pct, cpu_wait_ns, rounding_bytes, cached_bytes, non_torch_bytes,
+            transfer_ns, sync_ns, launch_ns,
         }
     }
 }
@@ -118,8 +120,9 @@ prop_compose! {
         (step, kind, phase) in (number(), word(SpanKind::ALL), word(Phase::ALL)),
         (name, parent) in (name(), option::of(name())),
         (calls, begin_ns, total_ns, device_ns) in (number(), option::of(number()), number(), option::of(number())),
+        lead_ns in option::of(number()),
     ) -> PhaseRow {
-        PhaseRow { step, kind, phase, name, parent, calls, begin_ns, total_ns, device_ns }
+        PhaseRow { step, kind, phase, name, parent, calls, begin_ns, total_ns, device_ns, lead_ns }
     }
 }
 
@@ -161,6 +164,22 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn device_facts()(
+        (device_name, compute_capability, driver_version) in any::<(Option<String>, Option<String>, Option<String>)>(),
+        (cuda_driver_version, cuda_runtime_version, allocator_settings) in any::<(Option<String>, Option<String>, Option<String>)>(),
+        (multiprocessors, device_memory_bytes, device_free_bytes) in any::<(Option<i64>, Option<i64>, Option<i64>)>(),
+        (sm_clock_mhz, memory_clock_mhz) in any::<(Option<i64>, Option<i64>)>(),
+        (power_w, power_limit_w) in (option::of(loss()), option::of(loss())),
+    ) -> DeviceFacts {
+        DeviceFacts {
+            device_name, compute_capability, multiprocessors, device_memory_bytes, device_free_bytes, driver_version,
+            cuda_driver_version, cuda_runtime_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w,
+            allocator_settings,
+        }
+    }
+}
+
+prop_compose! {
     fn run_row()(
         (rank, status, trace) in (any::<i32>(), word(RunStatus::ALL), word(Trace::ALL)),
         (program, device, stepledger_version) in any::<(String, String, String)>(),
@@ -171,12 +190,13 @@ prop_compose! {
         (events, dropped_events, hook_ns_per_event) in (number(), number(), option::of(loss())),
         missing in vec(any::<String>(), 0..4),
         (capacity_bytes, out_of_memory) in (option::of(number()), option::of(failed_allocation())),
+        device_facts in device_facts(),
     ) -> RunRow {
         RunRow {
             schema_version: SCHEMA_VERSION, run_id: "any".to_owned(), rank, program, status, reason, started_at,
             finished_at, config: [(key, value.into())].into_iter().collect(), device, parameters, trace,
             capacity_bytes, out_of_memory,
-            machine: Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads },
+            machine: Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads }, device_facts,
             stepledger_version, torch_version, events, dropped_events, hook_ns_per_event, missing,
         }
     }

@@ -46,6 +46,7 @@ pub fn run(run_id: &str, status: RunStatus) -> RunRow {
             torch_threads: Some(2),
             cpu: None,
         },
+        device_facts: DeviceFacts::default(),
         stepledger_version: "0.1.0".to_owned(),
         torch_version: Some("2.11.0".to_owned()),
         events: if ended { 41_800 } else { 0 },
@@ -101,6 +102,9 @@ pub fn step(step: i64) -> StepRows {
         rounding_bytes: None,
         cached_bytes: None,
         non_torch_bytes: None,
+        transfer_ns: None,
+        sync_ns: None,
+        launch_ns: None,
     };
     (row, phases, moments(step, &mut dice), lifetimes(step, &mut dice))
 }
@@ -116,6 +120,7 @@ fn phases(step: i64, dice: &mut Dice) -> Vec<PhaseRow> {
         total_ns,
         begin_ns: None,
         device_ns: None,
+        lead_ns: None,
     };
     let shares = [
         (Phase::Dataloader, 100),

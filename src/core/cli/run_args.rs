@@ -124,6 +124,16 @@ pub struct TrainingArgs {
     /// Text to train on, any file, read as bytes [default: the sums that come with the program]
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
+    /// Read the loss every N steps, and after the first and the last; on a GPU the host waits for the device then, and
+    /// runs ahead of it in between. Steps without have no loss in the account
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub sync_every: i64,
+    /// Copy batches to the GPU from pinned memory; needs --device cuda
+    #[arg(long)]
+    pub pin_memory: bool,
+    /// Do not wait for a batch's copy to the GPU; needs --device cuda, and takes effect with --pin-memory
+    #[arg(long)]
+    pub async_copy: bool,
     /// Slow the loader down by this much a batch, to see what a slow input looks like
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub loader_delay_ms: u64,

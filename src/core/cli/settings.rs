@@ -30,6 +30,9 @@ pub fn settings(model: &ModelArgs, training: &TrainingArgs) -> Map<String, Value
         "eps": training.eps,
         "weight_decay": training.weight_decay,
         "threads": training.threads.unwrap_or_else(all_cores),
+        "sync_every": training.sync_every,
+        "pin_memory": training.pin_memory,
+        "async_copy": training.async_copy,
         "loader_delay_ms": training.loader_delay_ms,
         "data": training.data,
     });

@@ -4,6 +4,7 @@
 mod account;
 mod batch;
 mod event;
+mod exposure;
 mod filing;
 mod moments;
 #[cfg(test)]
@@ -11,4 +12,5 @@ mod tests;
 
 pub use account::{Identity, Ledger, NodeTime, SiteNames, StepAccount};
 pub use event::{Event, Site, flag, kind};
+pub use exposure::{Activity, Exposed, Interval, exposed};
 pub use filing::Filing;

@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod device;
 mod rows;
 mod sink;
 mod words;
 
 pub use bytes::ByCategory;
+pub use device::DeviceFacts;
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,
@@ -21,4 +23,4 @@ pub(crate) use words::words;
 
 /// The version of the dataset's tables that this build writes. Raise it with every change of
 /// [`RunRow`], [`StepRow`], [`PhaseRow`], [`AllocationRow`], [`LedgerMoment`] or [`ExperimentRow`].
-pub const SCHEMA_VERSION: i32 = 2;
+pub const SCHEMA_VERSION: i32 = 3;

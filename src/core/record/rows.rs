@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{ByCategory, Category, Detail, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace};
+use super::{
+    ByCategory, Category, Detail, DeviceFacts, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace,
+};
 
 /// `run.parquet`: the one row that says what ran, where, and how it ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,7 @@ pub struct RunRow {
     /// The allocation that ended the run, where one did.
     pub out_of_memory: Option<FailedAllocation>,
     pub machine: Machine,
+    pub device_facts: DeviceFacts,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
     /// Allocator events seen and, of those, lost because the buffer was full.
@@ -103,6 +106,12 @@ pub struct StepRow {
     /// Of the device's memory, what the caching allocator has not reserved and is not free either: the
     /// context, communication libraries, other processes.
     pub non_torch_bytes: Option<i64>,
+    /// Exposed times: the parts of the step in which a batch was copied while the device did not compute, in which
+    /// the training thread waited for a device that neither computed nor copied, and in which it launched kernels
+    /// and none of these went on. `None` on a CPU, and where it cannot be known.
+    pub transfer_ns: Option<i64>,
+    pub sync_ns: Option<i64>,
+    pub launch_ns: Option<i64>,
 }
 
 /// `phases-NNNN.parquet`: one row for each phase and scope of a step, and of what ran between steps: that has
@@ -123,6 +132,9 @@ pub struct PhaseRow {
     pub total_ns: i64,
     /// On the device's own clock; `None` where there is none.
     pub device_ns: Option<i64>,
+    /// How far the host had run ahead when the last call ended: until the device got there. `None` for what is
+    /// nested in a phase, and where there is no such clock.
+    pub lead_ns: Option<i64>,
 }
 
 /// `allocations-….parquet`: one row a lifetime.

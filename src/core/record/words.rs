@@ -193,6 +193,10 @@ words! {
         Node = "node",
         /// A phase between steps, and no part of one.
         Between = "between",
+        /// A batch's copy to the device, within a phase or beside all of them.
+        Transfer = "transfer",
+        /// The training thread waiting for the device, within a phase or beside all of them.
+        Sync = "sync",
     }
 }
 

@@ -5,11 +5,13 @@ use serde::Serialize;
 use super::creep::MemoryCreep;
 use super::ledger::MomentSummary;
 use super::phases::PhaseSummary;
+use super::resources::Resources;
 use super::summary::Summary;
 use crate::record::{Category, Moment};
 use crate::rules::{
-    Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, Situation, StepMetrics, StepSummary,
-    Thresholds, choose_next_validation, memory_ledger, summarize_step_metrics, top_hotspots,
+    Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, ResourceMetrics, Situation, StepMetrics,
+    StepSummary, Thresholds, choose_next_validation, derive_resource_metrics, memory_ledger,
+    summarize_step_metrics, top_hotspots,
 };
 use crate::theory::Shape;
 
@@ -34,6 +36,8 @@ pub struct Asked {
 pub struct Findings {
     pub summary: Option<StepFinding>,
     pub hotspots: Vec<Hotspot>,
+    /// What the step's work and exposed times say of the GPU; null on a CPU.
+    pub resources: Option<ResourceMetrics>,
     /// The ledger in theory, by the rule: what dominates it, and what to check about that.
     pub theory: Option<MemoryLedger>,
     /// Theory beside measurement, line by line.
@@ -84,10 +88,13 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     let capacity_mb = asked.capacity_mb.or(device_mb);
     let next = next_validation(summary, &hotspots, capacity_mb, asked.lang);
     let next_validation = keep("choose-next-validation", next, &mut abstained);
+    let resources = Resources::of(summary)
+        .and_then(|resources| keep("derive-resource-metrics", metrics(&resources), &mut abstained));
     let theory = keep("memory-ledger", theory(summary), &mut abstained);
     Findings {
         summary: step,
         hotspots,
+        resources,
         theory,
         ledger: ledger_lines(summary),
         memory_creep: summary.memory_creep.clone(),
@@ -118,6 +125,10 @@ fn hotspots(phases: &[PhaseSummary]) -> Result<Vec<Hotspot>, String> {
     let events = events.map(|phase| Event::new(phase.name.to_string(), phase.total_ms, phase.calls as f64));
     let hotspots = top_hotspots(events.collect(), HOTSPOTS).map_err(|error| error.to_string())?;
     if hotspots.is_empty() { Err("no measured step".to_owned()) } else { Ok(hotspots) }
+}
+
+fn metrics(resources: &Resources) -> Result<ResourceMetrics, String> {
+    derive_resource_metrics(&resources.record()?).map_err(|error| error.to_string())
 }
 
 fn next_validation(

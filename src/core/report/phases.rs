@@ -25,6 +25,8 @@ pub struct PhaseSummary {
     pub share_pct: f64,
     /// On the device's own clock; null where there is none.
     pub device_ms: Option<f64>,
+    /// How far the host had run ahead at its end, the median; null where `device_ms` is, and for scopes.
+    pub lead_ms: Option<f64>,
 }
 
 /// Sums the rows of one kind over steps that took `wall_ns` in all: phases in their own order, then
@@ -42,6 +44,7 @@ pub fn sum(rows: &[&PhaseRow], kind: SpanKind, wall_ns: i64) -> Vec<PhaseSummary
 fn summary(phase: Phase, rows: &[&PhaseRow], wall_ns: i64) -> PhaseSummary {
     let total_ns: i64 = rows.iter().map(|row| row.total_ns).sum();
     let times: Vec<f64> = rows.iter().map(|row| row.total_ns as f64 / 1e6).collect();
+    let leads: Vec<f64> = rows.iter().filter_map(|row| row.lead_ns).map(|ns| ns as f64 / 1e6).collect();
     let device_ns: Option<i64> = rows.iter().map(|row| row.device_ns).sum();
     PhaseSummary {
         name: rows[0].name.clone(),
@@ -52,5 +55,6 @@ fn summary(phase: Phase, rows: &[&PhaseRow], wall_ns: i64) -> PhaseSummary {
         calls: rows.iter().map(|row| row.calls).sum(),
         share_pct: if wall_ns > 0 { 100.0 * total_ns as f64 / wall_ns as f64 } else { 0.0 },
         device_ms: device_ns.map(|ns| ns as f64 / 1e6),
+        lead_ms: median(&leads),
     }
 }

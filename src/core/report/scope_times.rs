@@ -26,7 +26,11 @@ impl ScopeTimes {
                 SpanKind::Scope | SpanKind::Node if Self::PHASES.contains(&row.phase) => {
                     *times.scopes.entry((row.phase, row.name.clone())).or_default() += row.total_ns;
                 }
-                SpanKind::Scope | SpanKind::Node | SpanKind::Between => {}
+                SpanKind::Scope
+                | SpanKind::Node
+                | SpanKind::Between
+                | SpanKind::Transfer
+                | SpanKind::Sync => {}
             }
         }
         for row in rows.iter().filter(|row| row.kind == SpanKind::Scope) {

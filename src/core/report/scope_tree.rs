@@ -167,6 +167,7 @@ mod tests {
             total_ns: 1,
             begin_ns: None,
             device_ns: None,
+            lead_ns: None,
         }
     }
 

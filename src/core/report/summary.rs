@@ -10,7 +10,8 @@ use super::ledger::{MomentSummary, PeakPart, by_detail};
 use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
 use crate::record::{
-    AllocationRow, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow, SpanKind, StepRow,
+    AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow,
+    SpanKind, StepRow,
 };
 use crate::stats::{median, quantile};
 
@@ -51,6 +52,8 @@ pub struct Summary {
     pub config: Map<String, Value>,
     pub device: String,
     pub machine: Machine,
+    /// Of the GPU; all null on a CPU.
+    pub device_facts: DeviceFacts,
     pub versions: Versions,
     pub parameters: Option<i64>,
     pub trace: &'static str,
@@ -93,6 +96,11 @@ pub struct StepSummary {
     pub device_busy_pct: Option<f64>,
     /// What the training thread waited for data or synchronisation.
     pub cpu_wait_ms: Option<f64>,
+    /// Exposed times: batches copied, waiting for the device, launching, each while nothing before it went on; null on
+    /// a CPU.
+    pub transfer_ms: Option<f64>,
+    pub sync_ms: Option<f64>,
+    pub launch_ms: Option<f64>,
     pub peak_bytes: Option<i64>,
 }
 
@@ -137,6 +145,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         config: run.config.clone(),
         device: run.device.clone(),
         machine: run.machine.clone(),
+        device_facts: run.device_facts.clone(),
         versions: Versions { stepledger: run.stepledger_version.clone(), torch: run.torch_version.clone() },
         parameters: run.parameters,
         trace: run.trace.as_str(),
@@ -224,6 +233,9 @@ fn step_summary(steps: &[&StepRow]) -> StepSummary {
         tokens_per_step: middle(|step| step.tokens.map(|tokens| tokens as f64)),
         device_busy_pct: middle(|step| step.device_busy_pct),
         cpu_wait_ms: middle(|step| step.cpu_wait_ns.map(|ns| ns as f64 / 1e6)),
+        transfer_ms: middle(|step| step.transfer_ns.map(|ns| ns as f64 / 1e6)),
+        sync_ms: middle(|step| step.sync_ns.map(|ns| ns as f64 / 1e6)),
+        launch_ms: middle(|step| step.launch_ns.map(|ns| ns as f64 / 1e6)),
         peak_bytes: steps.iter().filter_map(|step| step.peak_bytes).max(),
     }
 }

@@ -6,8 +6,8 @@ use super::ledger::PeakPart;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
-use super::text_out_of_memory;
 use super::units::{bytes, count, ms, number, pct, share_pct};
+use super::{text_device, text_out_of_memory};
 use crate::record::{Category, Moment, Phase, RECOMPUTE};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
@@ -41,6 +41,7 @@ fn heading(summary: &Summary) -> String {
     let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
     let threads = machine.torch_threads.map(|n| format!(", {n} threads")).unwrap_or_default();
     let torch = summary.versions.torch.as_deref().map(|v| format!(", libtorch {v}")).unwrap_or_default();
+    lines.extend(text_device::facts(&summary.device_facts));
     lines.push(format!("  {cpu}{threads}{torch}, stepledger {}", summary.versions.stepledger));
     lines.join("\n")
 }
@@ -101,7 +102,7 @@ fn phases(summary: &Summary) -> String {
     let calls = summary.step.n.to_string();
     let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
     table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);
-    format!("Where the time went\n{}", put(&table))
+    format!("Where the time went\n{}{}", put(&table), text_device::times(summary))
 }
 
 /// Backward's row holds its recomputation, which is told beside it.

@@ -8,11 +8,11 @@ use chrono::{DateTime, Utc};
 use super::Damage;
 use super::schema::Stamp;
 use crate::record::{
-    ByCategory, Category, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow, RunStatus,
-    SpanKind, Trace,
+    ByCategory, Category, DeviceFacts, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow,
+    RunStatus, SpanKind, Trace,
 };
 
-/// [`RunRow`] without the stamp's columns, the machine's fields beside the others, and `config` as text.
+/// [`RunRow`] without the stamp's columns, the machine's and the device's fields beside the others, and `config` as text.
 #[derive(Debug)]
 pub(super) struct RunColumns {
     pub schema_version: i32,
@@ -38,6 +38,19 @@ pub(super) struct RunColumns {
     pub logical_cpus: Option<i64>,
     pub memory_bytes: Option<i64>,
     pub torch_threads: Option<i64>,
+    pub device_name: Option<String>,
+    pub compute_capability: Option<String>,
+    pub multiprocessors: Option<i64>,
+    pub device_memory_bytes: Option<i64>,
+    pub device_free_bytes: Option<i64>,
+    pub driver_version: Option<String>,
+    pub cuda_driver_version: Option<String>,
+    pub cuda_runtime_version: Option<String>,
+    pub sm_clock_mhz: Option<i64>,
+    pub memory_clock_mhz: Option<i64>,
+    pub power_w: Option<f64>,
+    pub power_limit_w: Option<f64>,
+    pub allocator_settings: Option<String>,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
     pub events: i64,
@@ -49,6 +62,21 @@ pub(super) struct RunColumns {
 impl From<RunRow> for RunColumns {
     fn from(run: RunRow) -> Self {
         let Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads } = run.machine;
+        let DeviceFacts {
+            device_name,
+            compute_capability,
+            multiprocessors,
+            device_memory_bytes,
+            device_free_bytes,
+            driver_version,
+            cuda_driver_version,
+            cuda_runtime_version,
+            sm_clock_mhz,
+            memory_clock_mhz,
+            power_w,
+            power_limit_w,
+            allocator_settings,
+        } = run.device_facts;
         let failed = run.out_of_memory;
         let failed = failed.as_ref();
         let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
@@ -76,6 +104,19 @@ impl From<RunRow> for RunColumns {
             logical_cpus,
             memory_bytes,
             torch_threads,
+            device_name,
+            compute_capability,
+            multiprocessors,
+            device_memory_bytes,
+            device_free_bytes,
+            driver_version,
+            cuda_driver_version,
+            cuda_runtime_version,
+            sm_clock_mhz,
+            memory_clock_mhz,
+            power_w,
+            power_limit_w,
+            allocator_settings,
             stepledger_version: run.stepledger_version,
             torch_version: run.torch_version,
             events: run.events,
@@ -95,6 +136,21 @@ impl RunColumns {
             logical_cpus: self.logical_cpus,
             memory_bytes: self.memory_bytes,
             torch_threads: self.torch_threads,
+        };
+        let device_facts = DeviceFacts {
+            device_name: self.device_name,
+            compute_capability: self.compute_capability,
+            multiprocessors: self.multiprocessors,
+            device_memory_bytes: self.device_memory_bytes,
+            device_free_bytes: self.device_free_bytes,
+            driver_version: self.driver_version,
+            cuda_driver_version: self.cuda_driver_version,
+            cuda_runtime_version: self.cuda_runtime_version,
+            sm_clock_mhz: self.sm_clock_mhz,
+            memory_clock_mhz: self.memory_clock_mhz,
+            power_w: self.power_w,
+            power_limit_w: self.power_limit_w,
+            allocator_settings: self.allocator_settings,
         };
         let text = |text: Option<String>| text.map(Arc::from);
         let out_of_memory = self.oom_at_ns.zip(self.oom_asked_bytes).map(|(at_ns, asked_bytes)| {
@@ -117,6 +173,7 @@ impl RunColumns {
             capacity_bytes: self.capacity_bytes,
             out_of_memory,
             machine,
+            device_facts,
             stepledger_version: self.stepledger_version,
             torch_version: self.torch_version,
             events: self.events,

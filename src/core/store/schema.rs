@@ -96,6 +96,19 @@ table! { "run", RunColumns {
     logical_cpus: Option<i64>,
     memory_bytes: Option<i64>,
     torch_threads: Option<i64>,
+    device_name: Option<String>,
+    compute_capability: Option<String>,
+    multiprocessors: Option<i64>,
+    device_memory_bytes: Option<i64>,
+    device_free_bytes: Option<i64>,
+    driver_version: Option<String>,
+    cuda_driver_version: Option<String>,
+    cuda_runtime_version: Option<String>,
+    sm_clock_mhz: Option<i64>,
+    memory_clock_mhz: Option<i64>,
+    power_w: Option<f64>,
+    power_limit_w: Option<f64>,
+    allocator_settings: Option<String>,
     stepledger_version: String,
     torch_version: Option<String>,
     events: i64,
@@ -122,6 +135,9 @@ table! { "steps", StepRow {
     rounding_bytes: Option<i64>,
     cached_bytes: Option<i64>,
     non_torch_bytes: Option<i64>,
+    transfer_ns: Option<i64>,
+    sync_ns: Option<i64>,
+    launch_ns: Option<i64>,
 } }
 
 // Some columns of the same table.
@@ -142,6 +158,7 @@ table! { "phases", PhaseRow {
     begin_ns: Option<i64>,
     total_ns: i64,
     device_ns: Option<i64>,
+    lead_ns: Option<i64>,
 } }
 
 // The columns of `phases` that add up to the step, for those who read many runs.

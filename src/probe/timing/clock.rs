@@ -2,26 +2,46 @@
 
 use super::super::hook;
 
-/// An instant on some clock's timeline: only that clock can read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp(pub(super) i64);
+/// An instant that a device's clock was asked to take: they are numbered in the order of asking, and only that clock
+/// can read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(pub(super) u64);
 
-/// A clock that takes instants now and tells, later, how far apart they lie.
+#[cfg(test)]
+impl Stamp {
+    /// For clocks that tests make up.
+    pub fn numbered(number: u64) -> Self {
+        Stamp(number)
+    }
+}
+
+/// A device's clock. The device works behind the host, so it takes an instant when it gets there, and tells later.
 pub trait Clock {
-    /// Takes this instant. Never waits for a device.
-    fn stamp(&mut self) -> Stamp;
+    /// Has the device take the instant at which it gets through what it has been given so far. `host_ns` is now, on
+    /// the host's clock. `None` where that cannot be done. Never waits.
+    fn stamp(&mut self, host_ns: i64) -> Option<Stamp>;
 
-    /// Nanoseconds from `begin` to `end`; `None` if one of them was lost. May wait for a device: ask
-    /// outside the step only.
+    /// Says that the host has just waited for the device, from `begin` to `end`: if the device had nothing left to do
+    /// by then, the two timelines meet at `end`. Never waits.
+    fn pin(&mut self, begin: Stamp, end: Stamp);
+
+    /// Whether the device has taken everything up to `last`, or never will. Never waits.
+    fn reached(&mut self, last: Stamp) -> bool;
+
+    /// Waits until [`reached`](Clock::reached), but not for ever. Call it outside the steps only.
+    fn wait(&mut self, last: Stamp);
+
+    /// Nanoseconds from `begin` to `end` on the device; `None` if one of them was lost, or not reached.
     fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64>;
 
-    /// Forgets all stamps, so that their resources serve the next step.
-    fn reset(&mut self) {}
+    /// When the device reached `stamp`, on the host's timeline: never before the host asked.
+    fn host_ns(&mut self, stamp: Stamp) -> Option<i64>;
 
-    /// The first thing that went wrong, in words, if anything did.
-    fn trouble(&self) -> Option<&str> {
-        None
-    }
+    /// Forgets everything up to `last`, so that its resources serve again.
+    fn forget(&mut self, last: Stamp);
+
+    /// What could not be measured, each thing once, in words.
+    fn missing(&self) -> Vec<String>;
 }
 
 /// The host's monotonic clock, the one that the allocator's events are stamped with.
@@ -35,25 +55,13 @@ impl HostClock {
     }
 }
 
-impl Clock for HostClock {
-    fn stamp(&mut self) -> Stamp {
-        Stamp(self.now_ns())
-    }
-
-    fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64> {
-        Some(end.0 - begin.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_host_clock_never_runs_backwards() {
-        let mut clock = HostClock;
-        let (begin, end) = (clock.stamp(), clock.stamp());
-        assert!(clock.elapsed_ns(begin, end).is_some_and(|ns| ns >= 0));
-        assert_eq!(clock.elapsed_ns(begin, begin), Some(0));
+        let (begin, end) = (HostClock.now_ns(), HostClock.now_ns());
+        assert!(begin <= end);
     }
 }

@@ -2,8 +2,12 @@
 
 mod clock;
 mod cuda;
+mod nvtx_layer;
 mod nvtx_ranges;
 
 pub use clock::{Clock, HostClock, Stamp};
-pub use cuda::{CudaClock, CudaError, load_cuda};
-pub use nvtx_ranges::{Name, Range, open, register};
+#[cfg(test)]
+pub use cuda::double;
+pub use cuda::{CudaClock, CudaError, device_facts, load_cuda};
+pub use nvtx_layer::NvtxLayer;
+pub use nvtx_ranges::{Name, Range, Ranges, register};

@@ -1,0 +1,177 @@
+//! Steps on a device that works behind the host, which is a double of the driver: nothing of it is a measurement.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::hook;
+use super::recorder::Recorder;
+use super::spans::Spans;
+use super::timing::double::{Double, on_the_double};
+use crate::record::{
+    AllocationRow, BetweenRecords, Phase, PhaseRow, RunRow, Sink, SinkError, SpanKind, StepRecords, StepRow,
+};
+
+const MS: i64 = 1_000_000;
+
+#[derive(Clone, Default)]
+struct Kept(Rc<RefCell<Vec<StepRecords>>>);
+
+impl Sink for Kept {
+    fn begin(&mut self, _: &RunRow) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn push(&mut self, records: StepRecords) {
+        self.0.borrow_mut().push(records);
+    }
+
+    fn push_between(&mut self, _: BetweenRecords) {}
+
+    fn flush(&mut self, _: &[AllocationRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &RunRow, _: &[AllocationRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn steps(&self) -> Vec<i64> {
+        self.0.borrow().iter().map(|records| records.step.step).collect()
+    }
+
+    fn row(&self, step: usize, kind: SpanKind, phase: Phase) -> PhaseRow {
+        let records = &self.0.borrow()[step];
+        records.phases.iter().find(|row| (row.kind, row.phase) == (kind, phase)).unwrap().clone()
+    }
+}
+
+/// A run on the double: every step is due as soon as it has ended.
+struct Run<'a> {
+    double: &'a Double,
+    spans: Spans,
+    recorder: Recorder,
+    kept: Kept,
+}
+
+impl<'a> Run<'a> {
+    fn start(double: &'a Double) -> Self {
+        let kept = Kept::default();
+        let clock = double.clock(0).unwrap();
+        let spans = Spans::new(None, Some(Box::new(clock)), hook::now_ns());
+        Run { double, spans, recorder: Recorder::new(Box::new(kept.clone()), None, 1), kept }
+    }
+
+    /// A step in which the device is given this much to do.
+    fn step(&mut self, step: i64, work_ns: i64) {
+        let begin_ns = self.spans.begin_step(step);
+        self.copy(2 * MS);
+        let depth = self.spans.enter_phase(Phase::Forward);
+        let scope = self.spans.enter_scope("block");
+        self.double.work(work_ns);
+        self.spans.leave_scope(scope);
+        self.spans.leave_phase(Phase::Forward, depth);
+        let end_ns = self.spans.end_step(step);
+        let row = StepRow { step, wall_ns: end_ns - begin_ns, ..StepRow::default() };
+        self.recorder.add(row, begin_ns, end_ns, &mut self.spans).unwrap();
+    }
+
+    fn copy(&mut self, work_ns: i64) {
+        let depth = self.spans.enter_phase(Phase::Dataloader);
+        let transfer = self.spans.enter_device_span(SpanKind::Transfer).unwrap();
+        self.double.work(work_ns);
+        self.spans.leave_scope(transfer);
+        self.spans.leave_phase(Phase::Dataloader, depth);
+    }
+
+    fn end(&mut self) {
+        self.recorder.add_between(0, &mut self.spans);
+    }
+}
+
+fn path(test: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{test}")
+}
+
+#[test]
+fn a_step_is_filed_when_the_device_is_through_it() {
+    on_the_double(&path("a_step_is_filed_when_the_device_is_through_it"), |double| {
+        let mut run = Run::start(double);
+        // Two steps behind: each step takes the device 10 ms, and time goes by as fast from the third on.
+        for step in 0..20 {
+            if step >= 2 {
+                double.pass(10 * MS);
+            }
+            run.step(step, 8 * MS);
+            let through: Vec<i64> = (0..step - 1).collect();
+            assert_eq!(run.kept.steps(), through, "after step {step}");
+        }
+        double.pass(20 * MS);
+        run.end();
+        assert_eq!(run.kept.steps(), (0..20).collect::<Vec<_>>());
+        for step in 0..20 {
+            for kind in [SpanKind::Phase, SpanKind::Scope] {
+                assert_eq!(run.kept.row(step, kind, Phase::Forward).device_ns, Some(8 * MS), "step {step}");
+            }
+            let transfer = run.kept.row(step, SpanKind::Transfer, Phase::Dataloader);
+            assert_eq!((&*transfer.name, transfer.device_ns, transfer.calls), ("transfer", Some(2 * MS), 1));
+            assert!(run.kept.row(step, SpanKind::Phase, Phase::Forward).lead_ns.is_some_and(|ns| ns >= 0));
+            assert_eq!(run.kept.row(step, SpanKind::Scope, Phase::Forward).lead_ns, None);
+            let row = run.kept.0.borrow()[step].step.clone();
+            let exposed = row.transfer_ns.unwrap() + row.sync_ns.unwrap();
+            assert!((0..=row.wall_ns).contains(&exposed) && row.launch_ns.is_none());
+        }
+        assert!(double.calls_of("synchronize").is_empty());
+        drop(run);
+        let (made, destroyed, retained) = double.balance();
+        assert_eq!((made, retained), (destroyed, 0));
+        // Three steps' worth at a time, and no more.
+        assert!(made < 40, "{made}");
+    });
+}
+
+#[test]
+fn a_device_that_is_lost_costs_its_times_and_no_row() {
+    on_the_double(&path("a_device_that_is_lost_costs_its_times_and_no_row"), |double| {
+        const ECC: i32 = 214;
+        let mut run = Run::start(double);
+        run.step(0, 8 * MS);
+        double.pass(10 * MS);
+        run.step(1, 8 * MS);
+        assert_eq!(run.kept.steps(), [0]);
+        ["cuEventQuery", "cuEventRecord"].iter().for_each(|call| double.fail(call, ECC, 0));
+        for step in 2..8 {
+            run.step(step, 8 * MS);
+        }
+        run.end();
+        assert_eq!(run.kept.steps(), (0..8).collect::<Vec<_>>());
+        let forward = |step| run.kept.row(step, SpanKind::Phase, Phase::Forward);
+        assert_eq!(forward(0).device_ns, Some(8 * MS));
+        for step in 2..8 {
+            assert_eq!((forward(step).device_ns, forward(step).lead_ns), (None, None), "step {step}");
+            assert!(forward(step).total_ns > 0);
+        }
+        let missing = run.spans.device.as_ref().unwrap().missing();
+        assert!(missing.len() == 1 && missing[0].contains("ECC"), "{missing:?}");
+    });
+}
+
+#[test]
+fn a_device_that_hangs_holds_back_a_few_steps_and_then_none() {
+    on_the_double(&path("a_device_that_hangs_holds_back_a_few_steps_and_then_none"), |double| {
+        let mut run = Run::start(double);
+        double.stick();
+        for step in 0..4 {
+            run.step(step, 8 * MS);
+        }
+        assert!(run.kept.steps().is_empty());
+        run.step(4, 8 * MS);
+        assert!(!run.kept.steps().is_empty(), "waited for no longer than the test's patience");
+        run.end();
+        assert_eq!(run.kept.steps(), (0..5).collect::<Vec<_>>());
+        assert_eq!(run.kept.row(4, SpanKind::Phase, Phase::Forward).device_ns, None);
+        assert!(double.calls_of("synchronize").is_empty());
+    });
+}

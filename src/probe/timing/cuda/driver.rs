@@ -1,0 +1,125 @@
+//! The calls of CUDA's driver that timing needs, one wrapper each.
+
+use std::ffi::c_void;
+
+use cudarc::driver::{DriverError, result, sys};
+
+use super::CudaError;
+
+/// A stream of libtorch's, as `CUstream`.
+pub type Stream = *mut c_void;
+
+/// A device's primary context, which is the one that libtorch works in.
+#[derive(Debug)]
+pub struct Context {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+impl Context {
+    /// Retains the context of the device with this number. It is not made current.
+    pub fn retain(ordinal: i32) -> Result<Self, CudaError> {
+        // SAFETY: looks for a library by name. cudarc panics on any call if it is missing, so ask first.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(CudaError::NoDriver);
+        }
+        result::init()?;
+        let device = result::device::get(ordinal)?;
+        // SAFETY: `device` comes from the call above; `drop` releases what is retained here.
+        let context = unsafe { result::primary_ctx::retain(device)? };
+        Ok(Context { device, context })
+    }
+
+    pub fn device(&self) -> sys::CUdevice {
+        self.device
+    }
+
+    /// Makes this the calling thread's context until the guard is dropped. On the training thread it nearly always is
+    /// already, which costs one cheap call to learn; a loop that works on several devices may be on another.
+    pub fn enter(&self) -> Result<Entered, DriverError> {
+        let before = result::ctx::get_current()?;
+        if before == Some(self.context) {
+            return Ok(Entered { before: None });
+        }
+        // SAFETY: the context is retained until `drop`.
+        unsafe { result::ctx::set_current(self.context)? };
+        Ok(Entered { before: Some(before.unwrap_or(std::ptr::null_mut())) })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the counterpart of the retain. A failure has nobody to go to.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+/// While it lives, the thread's context is the one that was entered.
+#[derive(Debug)]
+#[must_use = "the context is left when this guard is dropped"]
+pub struct Entered {
+    /// What to put back; null is "no context".
+    before: Option<sys::CUcontext>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: it was current when the guard was made, by somebody who keeps it.
+            let _ = unsafe { result::ctx::set_current(before) };
+        }
+    }
+}
+
+/// An event that takes the time. It must be made in the context of the streams that it is recorded on.
+#[derive(Debug)]
+pub struct Event(sys::CUevent);
+
+impl Event {
+    pub fn create() -> Result<Self, DriverError> {
+        // The default flags: with timing.
+        result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map(Event)
+    }
+
+    /// To be taken when `stream` gets here.
+    pub fn record(&self, stream: Stream) -> Result<(), DriverError> {
+        // SAFETY: the event is alive until `drop`; the stream is one that libtorch has just named.
+        unsafe { result::event::record(self.0, stream as sys::CUstream) }
+    }
+
+    /// Whether the device has got there. Does not wait.
+    pub fn is_done(&self) -> Result<bool, DriverError> {
+        // SAFETY: the event is alive until `drop`.
+        match unsafe { result::event::query(self.0) } {
+            Ok(()) => Ok(true),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nanoseconds from this event to `end`, on whatever streams they were recorded. CUDA tells it in milliseconds with
+    /// 24 bits of mantissa: to half a microsecond up to 8 s, to 8 µs up to 134 s.
+    pub fn elapsed_ns(&self, end: &Event) -> Result<i64, DriverError> {
+        // SAFETY: both events are alive until `drop`. That they were recorded is checked by the driver.
+        let ms = unsafe { result::event::elapsed(self.0, end.0)? };
+        Ok((f64::from(ms) * 1e6).round() as i64)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made by `create` and not used again. A failure has nobody to go to.
+        let _ = unsafe { result::event::destroy(self.0) };
+    }
+}
+
+/// Whether a graph is being captured on `stream`, or so that nothing may be recorded there.
+pub fn is_capturing(stream: Stream) -> Result<bool, DriverError> {
+    // SAFETY: the stream is one that libtorch has just named.
+    match unsafe { result::stream::is_capturing(stream as sys::CUstream) } {
+        Ok(status) => Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+        // The default stream, while another one is captured.
+        Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,296 @@
+//! A GPU's own clock: CUDA events on the stream that libtorch works on. Tested against a double of the driver, never
+//! yet run on a card.
+
+#[cfg(test)]
+pub mod double;
+mod driver;
+mod facts;
+mod load;
+mod nvml;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::DriverError;
+
+use self::driver::{Context, Event, Stream};
+use super::super::hook::{self, HookError};
+use super::clock::{Clock, Stamp};
+
+pub use facts::device_facts;
+pub use load::load_cuda;
+
+/// Why a GPU cannot be timed.
+#[derive(Debug, thiserror::Error)]
+pub enum CudaError {
+    #[error(
+        "the CUDA driver library (libcuda.so.1) was not found; install NVIDIA's driver, or use --device cpu"
+    )]
+    NoDriver,
+    #[error("CUDA driver: {0}")]
+    Driver(#[from] DriverError),
+    #[error(transparent)]
+    Hook(#[from] HookError),
+    #[error("the device did not get through its work within {0:?}; is it hung, or does a kernel never end?")]
+    Hung(Duration),
+}
+
+/// How long the device may take for what a step has left it to do. A hung one must not hang the run's end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Tells which stream is to be timed, at each stamp anew.
+type CurrentStream = Box<dyn FnMut() -> Result<Stream, HookError>>;
+
+/// Times by CUDA events, recorded on libtorch's current stream of one device.
+pub struct CudaClock {
+    /// What has been asked for and is not forgotten, oldest first; the number of the first, and of the first that the
+    /// device is not known to have reached.
+    taken: VecDeque<Taken>,
+    first: u64,
+    unreached: u64,
+    /// Where the two timelines meet; the last is in use, those before it while a stamp refers to them.
+    anchors: VecDeque<Anchor>,
+    spare: Vec<Event>,
+    stream: CurrentStream,
+    patience: Duration,
+    trouble: Option<String>,
+    captured: bool,
+    across_streams: bool,
+    /// Last, since the events must go first.
+    context: Context,
+}
+
+/// A stamp's event.
+struct Taken {
+    event: Rc<Event>,
+    stream: Stream,
+    host_ns: i64,
+    /// The number of the anchor that was the last one then.
+    anchor: u64,
+}
+
+/// An event that the device reached at a known instant of the host's clock.
+struct Anchor {
+    number: u64,
+    event: Rc<Event>,
+    host_ns: i64,
+}
+
+impl CudaClock {
+    /// A clock for the device with this number, on the stream that libtorch names there. Waits for the device, once:
+    /// an instant must be known at which it was idle.
+    pub fn new(ordinal: i32) -> Result<Self, CudaError> {
+        Self::on(ordinal, Box::new(move || hook::current_stream(ordinal)), PATIENCE)
+    }
+
+    /// The same with the stream named by `stream`.
+    fn on(ordinal: i32, stream: CurrentStream, patience: Duration) -> Result<Self, CudaError> {
+        let mut clock = CudaClock {
+            taken: VecDeque::new(),
+            first: 0,
+            unreached: 0,
+            anchors: VecDeque::new(),
+            spare: Vec::new(),
+            stream,
+            patience,
+            trouble: None,
+            captured: false,
+            across_streams: false,
+            context: Context::retain(ordinal)?,
+        };
+        clock.first_anchor()?;
+        Ok(clock)
+    }
+
+    /// Waits until the device has nothing to do, and takes that instant on both clocks.
+    fn first_anchor(&mut self) -> Result<(), CudaError> {
+        let _entered = self.context.enter()?;
+        let stream = (self.stream)()?;
+        let event = Event::create()?;
+        let mut host_ns = 0;
+        // What was there before the run is waited for the first time; the second time the device is idle.
+        for _ in 0..2 {
+            host_ns = hook::now_ns();
+            event.record(stream)?;
+            if !until(self.patience, || event.is_done())? {
+                return Err(CudaError::Hung(self.patience));
+            }
+        }
+        self.anchors.push_back(Anchor { number: 0, event: Rc::new(event), host_ns });
+        Ok(())
+    }
+
+    /// `None` while a graph is captured: an event in it would take no time until the graph is launched.
+    fn record(&mut self, host_ns: i64) -> Result<Option<Stamp>, CudaError> {
+        let _entered = self.context.enter()?;
+        let stream = (self.stream)()?;
+        if driver::is_capturing(stream)? {
+            self.captured = true;
+            return Ok(None);
+        }
+        let event = self.spare.pop().map_or_else(Event::create, Ok)?;
+        event.record(stream)?;
+        let anchor = self.anchors.back().map_or(0, |anchor| anchor.number);
+        self.taken.push_back(Taken { event: Rc::new(event), stream, host_ns, anchor });
+        Ok(Some(Stamp(self.first + self.taken.len() as u64 - 1)))
+    }
+
+    fn taken(&self, stamp: Stamp) -> Option<&Taken> {
+        self.taken.get(usize::try_from(stamp.0.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Asks for the last event of each stream only: those before it on the same stream come before it.
+    fn ask(&self, last: Stamp) -> Result<bool, DriverError> {
+        let _entered = self.context.enter()?;
+        let mut asked: Vec<Stream> = Vec::new();
+        for taken in (self.unreached..=last.0).rev().filter_map(|number| self.taken(Stamp(number))) {
+            if asked.contains(&taken.stream) {
+                continue;
+            }
+            if !taken.event.is_done()? {
+                return Ok(false);
+            }
+            asked.push(taken.stream);
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, DriverError> {
+        let Some((begin, end)) = self.taken(begin).zip(self.taken(end)) else { return Ok(None) };
+        let across_streams = begin.stream != end.stream;
+        let _entered = self.context.enter()?;
+        let ns = begin.event.elapsed_ns(&end.event)?;
+        self.across_streams |= across_streams;
+        // Two streams need not have got to their events in the order in which they were recorded.
+        Ok((ns >= 0).then_some(ns))
+    }
+
+    fn read_host(&self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
+        let Some(taken) = self.taken(stamp) else { return Ok(None) };
+        let Some(anchor) = self.anchors.iter().find(|anchor| anchor.number == taken.anchor) else {
+            return Ok(None);
+        };
+        let _entered = self.context.enter()?;
+        let since_ns = anchor.event.elapsed_ns(&taken.event)?;
+        Ok(Some((anchor.host_ns + since_ns).max(taken.host_ns)))
+    }
+
+    /// Keeps the first failure.
+    fn note<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.trouble.get_or_insert_with(|| told(&error.into()));
+                None
+            }
+        }
+    }
+
+    fn reuse(&mut self, event: Rc<Event>) {
+        // While an anchor has it too, it is the anchor that gives it back.
+        self.spare.extend(Rc::try_unwrap(event).ok());
+    }
+}
+
+impl Clock for CudaClock {
+    fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
+        if self.trouble.is_some() {
+            return None;
+        }
+        let outcome = self.record(host_ns);
+        self.note(outcome).flatten()
+    }
+
+    fn pin(&mut self, begin: Stamp, end: Stamp) {
+        // If the device had not even got to where the waiting began, that was no waiting for it.
+        if self.taken(end).is_none() || !self.reached(begin) {
+            return;
+        }
+        let number = self.anchors.back().map_or(0, |anchor| anchor.number + 1);
+        if let Some(Taken { event, host_ns, .. }) = self.taken(end) {
+            self.anchors.push_back(Anchor { number, event: event.clone(), host_ns: *host_ns });
+        }
+    }
+
+    fn reached(&mut self, last: Stamp) -> bool {
+        let outcome = self.ask(last);
+        // A clock that fails will never say more.
+        let reached = self.note(outcome).unwrap_or(true);
+        if reached {
+            self.unreached = self.unreached.max(last.0 + 1);
+        }
+        reached
+    }
+
+    fn wait(&mut self, last: Stamp) {
+        let patience = if self.trouble.is_some() { Duration::ZERO } else { self.patience };
+        let done = until(patience, || Ok::<_, CudaError>(self.reached(last)));
+        if !matches!(done, Ok(true)) {
+            self.note(Err::<(), _>(CudaError::Hung(patience)));
+        }
+    }
+
+    fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64> {
+        let outcome = self.read(begin, end);
+        self.note(outcome).flatten()
+    }
+
+    fn host_ns(&mut self, stamp: Stamp) -> Option<i64> {
+        let outcome = self.read_host(stamp);
+        self.note(outcome).flatten()
+    }
+
+    fn forget(&mut self, last: Stamp) {
+        while self.first <= last.0 {
+            let Some(taken) = self.taken.pop_front() else { break };
+            self.first += 1;
+            self.reuse(taken.event);
+        }
+        self.unreached = self.unreached.max(self.first);
+        let needed = self.taken.front().map(|taken| taken.anchor);
+        while self.anchors.len() > 1 && needed.is_none_or(|needed| self.anchors[0].number < needed) {
+            let Some(anchor) = self.anchors.pop_front() else { break };
+            self.reuse(anchor.event);
+        }
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let captured = "nothing is recorded while a CUDA graph is captured; what ran then has none";
+        let across = "some spans began on one stream and ended on another: theirs goes from the one event to the other";
+        let remarks = [(self.captured, captured), (self.across_streams, across)];
+        let remarks = remarks.iter().filter(|(so, _)| *so).map(|(_, remark)| (*remark).to_owned());
+        self.trouble.iter().cloned().chain(remarks).collect()
+    }
+}
+
+impl Drop for CudaClock {
+    fn drop(&mut self) {
+        let _entered = self.context.enter();
+        self.taken.clear();
+        self.anchors.clear();
+        self.spare.clear();
+    }
+}
+
+fn told(error: &CudaError) -> String {
+    format!("{error}; from then on the device was not timed")
+}
+
+/// Asks again and again, for so long; false if the answer was never yes.
+fn until<E>(patience: Duration, mut done: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
+    const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(10);
+    while !done()? {
+        if begin.elapsed() >= patience {
+            return Ok(false);
+        }
+        thread::sleep(pause);
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+    Ok(true)
+}

@@ -1,0 +1,294 @@
+//! The clock against a double of the driver: there is no GPU here, and nothing of this is a measurement.
+
+use cudarc::driver::sys;
+
+use super::double::{Double, on_the_double};
+use super::{Clock, CudaClock, Stamp, device_facts};
+use crate::record::DeviceFacts;
+
+const OUT_OF_MEMORY: i32 = 2;
+const LAUNCH_FAILED: i32 = 719;
+const MS: i64 = 1_000_000;
+
+/// A span on the device: work between two stamps, which takes the host no time.
+fn span(double: &Double, clock: &mut CudaClock, host_ns: i64, work_ns: i64) -> (Stamp, Stamp) {
+    let begin = clock.stamp(host_ns).unwrap();
+    double.work(work_ns);
+    (begin, clock.stamp(host_ns).unwrap())
+}
+
+fn path(test: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{test}")
+}
+
+#[test]
+fn without_a_driver_the_error_says_what_to_do() {
+    // SAFETY: looks for a library by name.
+    if unsafe { sys::is_culib_present() } {
+        return;
+    }
+    let message = CudaClock::new(0).err().unwrap().to_string();
+    assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{message}");
+}
+
+#[test]
+fn spans_are_read_when_the_device_is_through_and_never_waited_for() {
+    on_the_double(&path("spans_are_read_when_the_device_is_through_and_never_waited_for"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        let outer = clock.stamp(0).unwrap();
+        let (begin, end) = span(double, &mut clock, 0, 3 * MS);
+        double.work(2 * MS);
+        let outer_end = clock.stamp(0).unwrap();
+        assert!(!clock.reached(end));
+        double.pass(4 * MS);
+        assert!(clock.reached(end) && !clock.reached(outer_end));
+        double.pass(MS);
+        assert!(clock.reached(outer_end));
+        assert_eq!(clock.elapsed_ns(begin, end), Some(3 * MS));
+        assert_eq!(clock.elapsed_ns(outer, outer_end), Some(5 * MS));
+        assert!(clock.missing().is_empty());
+        // Recorded in the order of asking, on the stream that was named, by events that take the time.
+        let records = double.calls_of("record");
+        assert!(records.iter().all(|&(_, stream)| stream == 0), "{records:?}");
+        assert_eq!(records.len(), 2 + 4, "two for the anchor, and one a stamp");
+        assert!(records[2..].windows(2).all(|pair| pair[0].0 < pair[1].0), "{records:?}");
+        let no_timing = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as i32;
+        assert!(double.calls_of("create").iter().all(|&(_, flags)| flags & no_timing == 0));
+        assert!(double.calls_of("synchronize").is_empty());
+    });
+}
+
+#[test]
+fn events_are_used_again_and_none_is_left() {
+    on_the_double(&path("events_are_used_again_and_none_is_left"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        for step in 0..50 {
+            let (begin, end) = span(double, &mut clock, step, MS);
+            double.pass(MS);
+            assert!(clock.reached(end));
+            assert_eq!(clock.elapsed_ns(begin, end), Some(MS));
+            // The host waits in every other step, which makes a new anchor of an event.
+            if step % 2 == 0 {
+                clock.pin(begin, end);
+            }
+            clock.forget(end);
+        }
+        let (made, destroyed, retained) = double.balance();
+        assert!(made <= 6 && destroyed == 0 && retained == 1, "{made} {destroyed} {retained}");
+        drop(clock);
+        let (made, destroyed, retained) = double.balance();
+        assert_eq!((made, retained), (destroyed, 0));
+    });
+}
+
+#[test]
+fn the_lead_is_how_far_the_device_is_behind() {
+    on_the_double(&path("the_lead_is_how_far_the_device_is_behind"), |double| {
+        // The anchor was taken at the host's own instant, all after it at instants that the test names.
+        let mut clock = double.clock(0).unwrap();
+        let begin_ns = clock.anchors[0].host_ns;
+        let (_, end) = span(double, &mut clock, begin_ns, 7 * MS);
+        double.pass(7 * MS);
+        assert_eq!(clock.host_ns(end), Some(begin_ns + 7 * MS));
+        // Three seconds later by the host's clock, which the device has slept through: the timelines have moved apart
+        // until the host waits, and then they meet.
+        let late_ns = begin_ns + 3000 * MS;
+        let (begin, idle) = (clock.stamp(late_ns).unwrap(), clock.stamp(late_ns).unwrap());
+        clock.pin(begin, idle);
+        let (_, end) = span(double, &mut clock, late_ns, 2 * MS);
+        double.pass(2 * MS);
+        assert_eq!(clock.host_ns(end), Some(late_ns + 2 * MS));
+        // A wait that was none, since the device has not even begun what was before it, moves nothing.
+        double.work(5 * MS);
+        let (begin, busy) = (clock.stamp(late_ns).unwrap(), clock.stamp(late_ns).unwrap());
+        clock.pin(begin, busy);
+        assert_eq!(clock.anchors.len(), 2);
+        // And no instant comes before the host asked for it.
+        double.pass(5 * MS);
+        let early = clock.stamp(late_ns + 60_000 * MS).unwrap();
+        assert_eq!(clock.host_ns(early), Some(late_ns + 60_000 * MS));
+    });
+}
+
+#[test]
+fn a_change_of_stream_is_timed_by_the_events_and_said_once() {
+    on_the_double(&path("a_change_of_stream_is_timed_by_the_events_and_said_once"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        for _ in 0..2 {
+            double.use_stream(0);
+            let begin = clock.stamp(0).unwrap();
+            double.use_stream(3);
+            double.work(2 * MS);
+            let end = clock.stamp(0).unwrap();
+            // The first stream is through at once, the other is not.
+            assert!(!clock.reached(end));
+            double.pass(2 * MS);
+            assert!(clock.reached(end));
+            assert_eq!(clock.elapsed_ns(begin, end), Some(2 * MS));
+            // The other way round it would be negative, which is no duration.
+            assert_eq!(clock.elapsed_ns(end, begin), None);
+        }
+        let streams: Vec<_> = double.calls_of("record").iter().map(|call| call.1).collect();
+        assert_eq!(streams, [0, 0, 0, 3, 0, 3]);
+        let missing = clock.missing();
+        assert!(missing.len() == 1 && missing[0].contains("stream"), "{missing:?}");
+    });
+}
+
+#[test]
+fn nothing_is_recorded_while_a_graph_is_captured() {
+    on_the_double(&path("nothing_is_recorded_while_a_graph_is_captured"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        double.capture(0, true);
+        assert_eq!(clock.stamp(0), None);
+        assert_eq!(double.calls_of("record").len(), 2);
+        double.capture(0, false);
+        assert!(clock.stamp(0).is_some());
+        let missing = clock.missing();
+        assert!(missing.len() == 1 && missing[0].contains("captured"), "{missing:?}");
+        // The default stream, while another one is captured.
+        const IMPLICIT: i32 = 906;
+        double.fail("cuStreamIsCapturing", IMPLICIT, 0);
+        assert_eq!(clock.stamp(0), None);
+        assert_eq!(clock.missing().len(), 1);
+    });
+}
+
+#[test]
+fn each_device_is_timed_in_its_own_context_which_is_left_again() {
+    on_the_double(&path("each_device_is_timed_in_its_own_context_which_is_left_again"), |double| {
+        // Streams 4 to 7 are the second device's. The loop works on the first one.
+        (4..8).for_each(|stream| double.place(stream, 1));
+        double.set_current(0);
+        double.use_stream(4);
+        let mut second = double.clock(1).unwrap();
+        assert_eq!(double.current(), 0);
+        let (begin, end) = span(double, &mut second, 0, MS);
+        double.pass(MS);
+        assert!(second.reached(end));
+        assert_eq!((second.elapsed_ns(begin, end), double.current()), (Some(MS), 0));
+        // A thread without a context has none afterwards either.
+        double.set_current(-1);
+        double.use_stream(0);
+        let mut first = double.clock(0).unwrap();
+        assert!(first.stamp(0).is_some());
+        assert_eq!(double.current(), -1);
+        assert!(first.missing().is_empty() && second.missing().is_empty());
+        drop((first, second));
+        let (made, destroyed, retained) = double.balance();
+        assert_eq!((made, retained, double.current()), (destroyed, 0, -1));
+        let beyond = double.clock(2).err().unwrap().to_string();
+        assert!(beyond.contains("CUDA driver"), "{beyond}");
+    });
+}
+
+#[test]
+fn a_call_that_fails_ends_the_timing_and_keeps_what_was_timed() {
+    on_the_double(&path("a_call_that_fails_ends_the_timing_and_keeps_what_was_timed"), |double| {
+        for call in ["cuEventCreate", "cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
+            let mut clock = double.clock(0).unwrap();
+            let (begin, end) = span(double, &mut clock, 0, MS);
+            double.pass(MS);
+            double.fail(call, OUT_OF_MEMORY, 0);
+            assert_eq!(clock.stamp(0), None, "{call}");
+            double.fail("", 0, 0);
+            // It has come back, but what lies in between is not known.
+            assert_eq!(clock.stamp(0), None, "{call}");
+            assert!(clock.reached(end));
+            assert_eq!(clock.elapsed_ns(begin, end), Some(MS), "{call}");
+            let missing = clock.missing();
+            assert!(missing.len() == 1 && missing[0].contains("out of memory"), "{call}: {missing:?}");
+        }
+        let (made, destroyed, retained) = double.balance();
+        assert_eq!((made, retained), (destroyed, 0));
+    });
+}
+
+#[test]
+fn a_lost_device_is_told_once_and_holds_nothing_up() {
+    on_the_double(&path("a_lost_device_is_told_once_and_holds_nothing_up"), |double| {
+        for call in ["cuEventQuery", "cuEventElapsedTime"] {
+            let mut clock = double.clock(0).unwrap();
+            let (begin, end) = span(double, &mut clock, 0, MS);
+            double.pass(MS);
+            double.fail(call, LAUNCH_FAILED, 0);
+            assert!(clock.reached(end), "a device that fails will never be through");
+            clock.wait(end);
+            if call == "cuEventElapsedTime" {
+                assert_eq!((clock.elapsed_ns(begin, end), clock.host_ns(end)), (None, None));
+            }
+            assert_eq!(clock.stamp(0), None);
+            let missing = clock.missing();
+            assert!(missing.len() == 1 && missing[0].contains("LAUNCH_FAILED"), "{missing:?}");
+            double.fail("", 0, 0);
+        }
+    });
+}
+
+#[test]
+fn a_device_that_is_never_through_is_given_up() {
+    on_the_double(&path("a_device_that_is_never_through_is_given_up"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        let (begin, end) = span(double, &mut clock, 0, MS);
+        double.stick();
+        assert!(!clock.reached(end));
+        clock.wait(end);
+        assert_eq!((clock.elapsed_ns(begin, end), clock.stamp(0)), (None, None));
+        let missing = clock.missing();
+        assert!(missing.len() == 1 && missing[0].contains("did not get through"), "{missing:?}");
+        // A clock cannot even begin on it.
+        assert!(double.clock(0).err().unwrap().to_string().contains("did not get through"));
+        drop(clock);
+        let (made, destroyed, _) = double.balance();
+        assert_eq!(made, destroyed);
+    });
+}
+
+#[test]
+fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
+    on_the_double(&path("what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named"), |double| {
+        let (facts, missing) = device_facts(0).unwrap();
+        let told = DeviceFacts {
+            device_name: Some("Double 0".to_owned()),
+            compute_capability: Some("9.0".to_owned()),
+            multiprocessors: Some(132),
+            device_memory_bytes: Some(1 << 30),
+            device_free_bytes: Some(1 << 29),
+            driver_version: Some("999.1".to_owned()),
+            cuda_driver_version: Some("13.2".to_owned()),
+            sm_clock_mhz: Some(1000),
+            memory_clock_mhz: Some(2000),
+            power_w: Some(75.5),
+            power_limit_w: None,
+            // These two are not the doubles': libtorch's own runtime, and this environment.
+            cuda_runtime_version: facts.cuda_runtime_version.clone(),
+            allocator_settings: facts.allocator_settings.clone(),
+        };
+        assert_eq!((facts, missing), (told, vec![]));
+        // NVML's double does not know the second device.
+        let (facts, missing) = device_facts(1).unwrap();
+        assert_eq!((facts.device_name.as_deref(), facts.driver_version), (Some("Double 1"), None));
+        assert!(missing.len() == 1 && missing[0].contains("code 6"), "{missing:?}");
+        assert!(device_facts(2).is_err());
+        assert_eq!((double.current(), double.balance().2), (-1, 0));
+    });
+}
+
+#[test]
+fn a_clock_that_cannot_begin_says_why_and_leaves_nothing() {
+    on_the_double(&path("a_clock_that_cannot_begin_says_why_and_leaves_nothing"), |double| {
+        for call in ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuEventRecord"]
+        {
+            double.fail(call, OUT_OF_MEMORY, 0);
+            let message = double.clock(0).err().unwrap().to_string();
+            assert!(
+                message.contains("CUDA driver") && message.contains("out of memory"),
+                "{call}: {message}"
+            );
+            double.fail("", 0, 0);
+            let (made, destroyed, retained) = double.balance();
+            assert_eq!((made, retained), (destroyed, 0), "{call}");
+        }
+    });
+}

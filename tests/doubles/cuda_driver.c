@@ -1,0 +1,170 @@
+/* A test double of NVIDIA's driver library, loaded as libcuda.so.1: two devices that compute nothing and a time that
+ * the test makes pass. It keeps a log of the calls that matter and can be told to fail. Nothing it says is a
+ * measurement.
+ *
+ * A stream is a queue with an end: work put on it ends that much later, and an event is reached when the time has come
+ * to where the queue ended as it was recorded. The devices' clocks run from another beginning than the host's. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  INVALID_CONTEXT = 201,
+  INVALID_HANDLE = 400,
+  NOT_READY = 600,
+};
+
+typedef struct { int device; int64_t ends_ns; int capturing; } Stream;
+typedef struct { int number, device, destroyed, recorded; int64_t at_ns; } Event;
+
+static int64_t now_ns;
+static Stream streams[8];
+static Event events[4096];
+static int made, destroyed, retained, stuck;
+static int contexts[2]; /* their addresses are the contexts */
+static void *current;
+static char calls[1 << 20];
+static size_t logged;
+
+/* The call to fail, with what, and how many of it succeed before. */
+static char fail_name[64];
+static int fail_code, fail_after;
+
+static void note(const char *call, int event, int stream) {
+  if (logged + 64 < sizeof calls)
+    logged += snprintf(calls + logged, 64, "%s %d %d\n", call, event, stream);
+}
+
+static int fails(const char *name) {
+  if (strcmp(name, fail_name)) return SUCCESS;
+  return fail_after-- > 0 ? SUCCESS : fail_code;
+}
+
+#define MAY_FAIL(name) \
+  do { int code = fails(name); if (code) return code; } while (0)
+
+/* What the test says. */
+void double_pass(int64_t ns) { now_ns += ns; }
+void double_work(int stream, int64_t ns) {
+  Stream *at = &streams[stream];
+  at->ends_ns = (at->ends_ns > now_ns ? at->ends_ns : now_ns) + ns;
+}
+void double_place(int stream, int device) { streams[stream].device = device; }
+void double_capture(int stream, int status) { streams[stream].capturing = status; }
+void double_stick(int on) { stuck = on; }
+void double_fail(const char *name, int code, int after) {
+  snprintf(fail_name, sizeof fail_name, "%s", name);
+  fail_code = code;
+  fail_after = after;
+}
+void *double_stream(int stream) { return &streams[stream]; }
+void double_set_current(int device) { current = device < 0 ? NULL : &contexts[device]; }
+int double_current(void) { return current ? (int)((int *)current - contexts) : -1; }
+const char *double_calls(void) { return calls; }
+int double_made(void) { return made; }
+int double_destroyed(void) { return destroyed; }
+int double_retained(void) { return retained; }
+
+/* The driver's own face. */
+int cuInit(unsigned flags) { (void)flags; MAY_FAIL("cuInit"); return SUCCESS; }
+int cuDriverGetVersion(int *version) { *version = 13020; return SUCCESS; }
+int cuDeviceGet(int *device, int ordinal) {
+  MAY_FAIL("cuDeviceGet");
+  if (ordinal < 0 || ordinal > 1) return 101;
+  *device = ordinal;
+  return SUCCESS;
+}
+int cuDeviceGetName(char *name, int room, int device) {
+  snprintf(name, room, "Double %d", device);
+  return SUCCESS;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  (void)device;
+  switch (attribute) {
+    case 16: *value = 132; return SUCCESS; /* multiprocessors */
+    case 75: *value = 9; return SUCCESS;   /* compute capability */
+    case 76: *value = 0; return SUCCESS;
+    default: return INVALID_VALUE;
+  }
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1 << 30; return SUCCESS; }
+int cuDeviceGetPCIBusId(char *id, int room, int device) {
+  snprintf(id, room, "0000:0%d:00.0", device + 1);
+  return SUCCESS;
+}
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *bytes) {
+  if (!current) return INVALID_CONTEXT;
+  *free_bytes = 1 << 29;
+  *bytes = 1 << 30;
+  return SUCCESS;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  MAY_FAIL("cuDevicePrimaryCtxRetain");
+  *context = &contexts[device];
+  retained++;
+  return SUCCESS;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; retained--; return SUCCESS; }
+int cuCtxGetCurrent(void **context) { MAY_FAIL("cuCtxGetCurrent"); *context = current; return SUCCESS; }
+int cuCtxSetCurrent(void *context) { MAY_FAIL("cuCtxSetCurrent"); current = context; return SUCCESS; }
+
+int cuEventCreate(void **event, unsigned flags) {
+  MAY_FAIL("cuEventCreate");
+  if (!current) return INVALID_CONTEXT;
+  events[made] = (Event){.number = made, .device = double_current()};
+  *event = &events[made];
+  note("create", made++, flags);
+  return SUCCESS;
+}
+int cuEventRecord(void *handle, void *on) {
+  Event *event = handle;
+  Stream *stream = on;
+  MAY_FAIL("cuEventRecord");
+  if (event->destroyed || event->device != stream->device) return INVALID_HANDLE;
+  event->at_ns = stream->ends_ns > now_ns ? stream->ends_ns : now_ns;
+  event->recorded = 1;
+  note("record", event->number, (int)(stream - streams));
+  return SUCCESS;
+}
+int cuEventQuery(void *handle) {
+  Event *event = handle;
+  note("query", event->number, 0);
+  MAY_FAIL("cuEventQuery");
+  return !stuck && event->at_ns <= now_ns ? SUCCESS : NOT_READY;
+}
+int cuEventSynchronize(void *handle) {
+  note("synchronize", ((Event *)handle)->number, 0);
+  return SUCCESS;
+}
+int cuCtxSynchronize(void) { note("synchronize", -1, 0); return SUCCESS; }
+int cuStreamSynchronize(void *stream) { (void)stream; note("synchronize", -1, 1); return SUCCESS; }
+int cuEventElapsedTime_v2(float *ms, void *from, void *to) {
+  Event *begin = from, *end = to;
+  note("elapsed", begin->number, end->number);
+  MAY_FAIL("cuEventElapsedTime");
+  if (begin->device != end->device || !begin->recorded || !end->recorded) return INVALID_HANDLE;
+  if (stuck || begin->at_ns > now_ns || end->at_ns > now_ns) return NOT_READY;
+  *ms = (float)((double)(end->at_ns - begin->at_ns) / 1e6);
+  return SUCCESS;
+}
+int cuEventDestroy_v2(void *handle) {
+  Event *event = handle;
+  if (event->destroyed++) abort();
+  note("destroy", event->number, 0);
+  destroyed++;
+  return SUCCESS;
+}
+int cuStreamIsCapturing(void *handle, int *status) {
+  MAY_FAIL("cuStreamIsCapturing");
+  *status = ((Stream *)handle)->capturing;
+  return SUCCESS;
+}
+int cuGetErrorString(int code, const char **text) {
+  *text = code == OUT_OF_MEMORY ? "out of memory" : "as the test asked";
+  return SUCCESS;
+}
+int cuGetErrorName(int code, const char **text) { return cuGetErrorString(code, text); }
