@@ -146,7 +146,7 @@ fn plain(value: &Value) -> String {
 /// What a grid could vary, as a run of the cell recorded it; of a cell that never ran what the grid says.
 fn settings(cell: &Cell, measure: Option<&Measure>) -> Map<String, Value> {
     let recorded = |flag: &&str| Some(((*flag).to_owned(), measure?.config.get(*flag)?.clone()));
-    let mut settings: Map<String, Value> = AXES.iter().filter_map(|flag| recorded(&flag)).collect();
+    let mut settings: Map<String, Value> = AXES.iter().filter_map(recorded).collect();
     for (flag, value) in &cell.values {
         let value = value.parse::<i64>().map_or_else(|_| Value::from(value.as_str()), Value::from);
         settings.entry(flag.clone()).or_insert(value);
