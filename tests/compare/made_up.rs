@@ -163,6 +163,7 @@ impl Made {
             capacity_bytes: None,
             out_of_memory: None,
             machine,
+            reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: Some(self.torch.to_owned()),
             events: 400 * self.steps,

@@ -87,6 +87,7 @@ impl Plan {
             capacity_bytes: None,
             out_of_memory: None,
             machine: Machine::default(),
+            reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
             events: 1_000,

@@ -3,11 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub(crate) mod instant;
+mod rates;
 mod rows;
 mod sink;
 mod words;
 
 pub use bytes::ByCategory;
+pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,

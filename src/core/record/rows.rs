@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{ByCategory, Category, Detail, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace};
+use super::{
+    ByCategory, Category, Detail, EvidenceLevel, Moment, Phase, ReferenceRates, RunStatus, SpanKind, Trace,
+};
 
 /// `run.parquet`: the one row that says what ran, where, and how it ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,8 @@ pub struct RunRow {
     /// The allocation that ended the run, where one did.
     pub out_of_memory: Option<FailedAllocation>,
     pub machine: Machine,
+    /// What the device can do at most, where that is known.
+    pub reference_rates: Option<ReferenceRates>,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
     /// Allocator events seen and, of those, lost because the buffer was full.

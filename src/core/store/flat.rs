@@ -12,7 +12,8 @@ use crate::record::{
     SpanKind, Trace,
 };
 
-/// [`RunRow`] without the stamp's columns, the machine's fields beside the others, and `config` as text.
+/// [`RunRow`] without the stamp's columns, the machine's fields beside the others, `config` and
+/// `reference_rates` as text.
 #[derive(Debug)]
 pub(super) struct RunColumns {
     pub schema_version: i32,
@@ -38,6 +39,7 @@ pub(super) struct RunColumns {
     pub logical_cpus: Option<i64>,
     pub memory_bytes: Option<i64>,
     pub torch_threads: Option<i64>,
+    pub reference_rates: Option<String>,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
     pub events: i64,
@@ -76,6 +78,7 @@ impl From<RunRow> for RunColumns {
             logical_cpus,
             memory_bytes,
             torch_threads,
+            reference_rates: run.reference_rates.and_then(|rates| serde_json::to_string(&rates).ok()),
             stepledger_version: run.stepledger_version,
             torch_version: run.torch_version,
             events: run.events,
@@ -117,6 +120,7 @@ impl RunColumns {
             capacity_bytes: self.capacity_bytes,
             out_of_memory,
             machine,
+            reference_rates: self.reference_rates.as_deref().map(serde_json::from_str).transpose()?,
             stepledger_version: self.stepledger_version,
             torch_version: self.torch_version,
             events: self.events,

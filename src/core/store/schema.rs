@@ -96,6 +96,7 @@ table! { "run", RunColumns {
     logical_cpus: Option<i64>,
     memory_bytes: Option<i64>,
     torch_threads: Option<i64>,
+    reference_rates: Option<String>,
     stepledger_version: String,
     torch_version: Option<String>,
     events: i64,
