@@ -70,7 +70,7 @@ impl Product {
     }
 
     pub fn compute(&self) -> Result<(), RatesError> {
-        self.left.f_mm_out(&self.product, &self.right)?;
+        let _ = self.left.f_mm_out(&self.product, &self.right)?;
         Ok(())
     }
 
