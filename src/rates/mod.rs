@@ -22,7 +22,7 @@ use crate::record::{DeviceRates, MeasuredRate};
 use rounds::rate;
 use work::{Arrays, Product};
 
-/// Rows of the matrices: products that take 0.1 s on a CPU of a few cores, and fill any card.
+/// Rows of the matrices at most: a CPU's caches are long full then, and any card has work for all of it.
 const CPU_ROWS: i64 = 2048;
 const GPU_ROWS: i64 = 8192;
 /// Of a card's memory, in three arrays: many times the largest cache of any card.
@@ -90,9 +90,9 @@ fn measured(rate: Rate) -> MeasuredRate {
     MeasuredRate { median, q1, q3, rounds }
 }
 
-/// TFLOP/s of a product of two matrices of so many rows.
+/// TFLOP/s of a product of two matrices of at most so many rows.
 fn product(rows: i64, kind: Kind, device: Device) -> Result<MeasuredRate, RatesError> {
-    let product = Product::new(rows, kind, device)?;
+    let product = Product::fitting(rows, kind, device)?;
     rate(product.operations() / 1e12, || product.compute(), || product.wait())
 }
 

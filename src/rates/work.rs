@@ -1,6 +1,7 @@
 //! The work that is timed, through libtorch.
 
 use std::ffi::{c_int, c_void};
+use std::time::Instant;
 
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -49,6 +50,9 @@ impl Arrays {
     }
 }
 
+const LEAST_ROWS: i64 = 256;
+const LONGEST_S: f64 = 0.25;
+
 /// A product of two square matrices of normal numbers, into a third: `at::mm`.
 pub struct Product {
     left: Tensor,
@@ -63,6 +67,29 @@ impl Product {
         let normal = || Tensor::f_randn([rows, rows], (Kind::Float, device))?.f_to_kind(kind);
         let product = Tensor::f_zeros([rows, rows], (kind, device))?;
         Ok(Product { left: normal()?, right: normal()?, product, rows })
+    }
+
+    /// As large as `most` rows and a quarter of a second allow: a CPU without instructions for bf16 takes hundreds of
+    /// times as long for it as for f32.
+    pub fn fitting(most: i64, kind: Kind, device: Device) -> Result<Self, RatesError> {
+        let mut rows = LEAST_ROWS.min(most);
+        loop {
+            let product = Product::new(rows, kind, device)?;
+            let seconds = product.seconds()?;
+            // Twice the rows are eight times the work.
+            if 2 * rows > most || 8.0 * seconds > LONGEST_S {
+                return Ok(product);
+            }
+            rows *= 2;
+        }
+    }
+
+    fn seconds(&self) -> Result<f64, RatesError> {
+        self.wait()?;
+        let begin = Instant::now();
+        self.compute()?;
+        self.wait()?;
+        Ok(begin.elapsed().as_secs_f64())
     }
 
     pub fn operations(&self) -> f64 {
