@@ -6,7 +6,7 @@ REQUIREMENTS := .ci/requirements.txt
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: run test build setup prerequisites bench clean
+.PHONY: run test build setup prerequisites bench device-bundle clean
 
 # The build without libtorch has a folder of its own: both feature sets write a file of the same name.
 CORE := --no-default-features --target-dir target/core
@@ -29,6 +29,18 @@ test: setup
 bench: build
 	cargo bench --bench overhead
 	$(VENV)/bin/python benches/compare_pytorch.py --bin target/release/stepledger
+
+# What tests/device.sh needs on a machine with a GPU and a torch of the same version, but without Rust.
+BUNDLE := target/device-bundle
+BUNDLE_MIB := 60
+
+device-bundle: build
+	@cargo build --release --example device_checks
+	@rm -rf $(BUNDLE)
+	@mkdir -p $(BUNDLE)
+	@cp target/release/stepledger target/release/libstepledger.so target/release/examples/device_checks tests/device.sh $(BUNDLE)/
+	@strip $(BUNDLE)/stepledger $(BUNDLE)/libstepledger.so $(BUNDLE)/device_checks
+	@size=$$(du -sm $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size MiB (at most $(BUNDLE_MIB))"; test $$size -le $(BUNDLE_MIB)
 
 clean:
 	rm -rf target $(VENV)

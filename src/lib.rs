@@ -41,6 +41,8 @@ mod engine;
 #[cfg(feature = "torch")]
 pub mod probe;
 #[cfg(feature = "torch")]
+pub mod rates;
+#[cfg(feature = "torch")]
 pub mod train;
 
 pub use stepledger_core::{compare, ledger, plan, record, report, rules, stats, store, sweep, theory};

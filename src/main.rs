@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(stepledger_core::cli::main(|_| stepledger_core::cli::launch()))
+    ExitCode::from(stepledger_core::cli::main(&stepledger_core::cli::Launcher))
 }

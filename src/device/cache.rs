@@ -32,6 +32,11 @@ impl Cache {
         Cache { folder: Some(folder.into()) }
     }
 
+    /// Where it keeps them; `None` where there is no folder for it.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// The PTX of a source, from the folder or else compiled.
     pub fn ptx(&self, compiler: &Compiler, source: &Source, arch: Arch) -> Result<String, DeviceError> {
         let Some(folder) = &self.folder else { return compiler.compile(source, arch) };

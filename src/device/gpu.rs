@@ -103,7 +103,7 @@ fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Resul
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-fn arch(device: sys::CUdevice) -> Result<Arch, DeviceError> {
+pub(super) fn arch(device: sys::CUdevice) -> Result<Arch, DeviceError> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,

@@ -17,7 +17,7 @@ const BUILTINS: &str = "libnvrtc-builtins.so.";
 /// Makes CUDA's compiler usable, or says where it was looked for.
 pub fn load_compiler() -> Result<(), DeviceError> {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    let folders = || folders(loaded_from("libtorch_cpu.so").as_deref(), std::env::var_os("CUDA_HOME"));
+    let folders = || folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"));
     let present = *PRESENT.get_or_init(|| {
         // One that is loaded already is found by its name from then on, so cudarc finds it too.
         if let Some(library) = find(&folders()) {
@@ -27,6 +27,19 @@ pub fn load_compiler() -> Result<(), DeviceError> {
         unsafe { sys::is_culib_present() }
     });
     if present { Ok(()) } else { Err(DeviceError::NoCompiler { looked: folders() }) }
+}
+
+/// The folder of the libtorch that this process has loaded.
+pub fn libtorch_folder() -> Option<PathBuf> {
+    loaded_from("libtorch_cpu.so")
+}
+
+/// Where one of NVIDIA's libraries lies beside this process's libtorch or in the toolkit, if it does.
+pub(super) fn companion(name: &str) -> Option<PathBuf> {
+    let mut folders = folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"));
+    let extra = folders.iter().map(|folder| folder.join("../extras/CUPTI/lib64")).collect::<Vec<_>>();
+    folders.extend(extra);
+    folders.into_iter().map(|folder| folder.join(name)).find(|file| file.exists())
 }
 
 /// The folder of a library that this process has loaded.

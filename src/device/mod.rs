@@ -8,7 +8,9 @@
 mod adamw;
 mod arch;
 mod cache;
+mod companions;
 mod error;
+mod facts;
 mod gpu;
 mod library;
 mod measure;
@@ -21,8 +23,11 @@ pub use adamw::{
 };
 pub use arch::Arch;
 pub use cache::Cache;
+pub use companions::{CompanionError, cupti_version, nvml_driver};
 pub use error::DeviceError;
+pub use facts::{Card, cards, driver_cuda};
 pub use gpu::{Gpu, GpuShape};
+pub use library::libtorch_folder;
 pub use measure::{Bandwidth, Rate, measure_bandwidth, measure_fma};
 pub use nvrtc::{Compiler, Version};
 pub use source::Source;

@@ -11,11 +11,17 @@ use super::error::DeviceError;
 use super::library::load_compiler;
 use super::source::Source;
 
-/// The version of NVRTC.
+/// The version of NVRTC, or of CUDA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     major: i32,
     minor: i32,
+}
+
+impl Version {
+    pub(super) const fn new(major: i32, minor: i32) -> Version {
+        Version { major, minor }
+    }
 }
 
 impl fmt::Display for Version {

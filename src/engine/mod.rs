@@ -1,12 +1,32 @@
 //! The engine: the commands that need libtorch, and the door through which the program calls them.
 
+mod calibrate;
+mod doctor;
 mod progress;
+mod reference;
 mod run;
 
 use std::ffi::c_int;
 use std::panic::{catch_unwind, set_hook};
 
-use stepledger_core::cli;
+use stepledger_core::cli::{self, CalibrateArgs, Engine, Outcome, RunArgs};
+
+/// With libtorch at hand, each command is carried out.
+struct Torch;
+
+impl Engine for Torch {
+    fn run(&self, args: &RunArgs) -> Outcome {
+        run::run(args)
+    }
+
+    fn calibrate(&self, args: &CalibrateArgs) -> Outcome {
+        calibrate::calibrate(args)
+    }
+
+    fn examine(&self) -> Outcome {
+        doctor::examine()
+    }
+}
 
 /// Runs the command line of this process, with libtorch at hand. Returns the exit code.
 ///
@@ -14,5 +34,5 @@ use stepledger_core::cli;
 #[unsafe(no_mangle)]
 extern "C" fn stepledger_engine() -> c_int {
     set_hook(Box::new(|panic| eprintln!("stepledger: a bug in stepledger, please report it: {panic}")));
-    catch_unwind(|| cli::main(run::run)).unwrap_or(cli::FAILED).into()
+    catch_unwind(|| cli::main(&Torch)).unwrap_or(cli::FAILED).into()
 }

@@ -6,6 +6,7 @@ use stepledger_core::cli::{
 };
 
 use super::progress::Progress;
+use super::reference::reference_rates;
 use crate::probe::{Options, machine};
 use crate::record::{RunRow, RunStatus, Trace};
 use crate::report::{Asked, summarize};
@@ -116,7 +117,8 @@ fn betas(values: &[f64]) -> Result<(f64, f64), TrainError> {
     }
 }
 
-fn all_cores() -> i32 {
+/// The threads that a run has unless it is told otherwise.
+pub fn all_cores() -> i32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
 }
 
@@ -133,5 +135,6 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
         .warmup(config.warmup)
         .flush_every(args.account.flush_every as usize)
         .device(config.device)
+        .reference_rates(reference_rates(&args.training.device, config.threads))
         .limit(args.account.limit_bytes()))
 }

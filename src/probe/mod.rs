@@ -14,6 +14,7 @@ mod recompute;
 mod recorder;
 #[cfg(test)]
 mod recorder_tests;
+mod self_test;
 mod session;
 mod shares;
 mod span_rows;
@@ -24,10 +25,11 @@ mod watched;
 
 pub use current::{Scope, scope, transfer, waiting};
 pub use error::ProbeError;
-pub use hook::{BYTES_PER_EVENT, CopyObserver, HookError, libtorch_error, this_thread_loads};
+pub use hook::{BYTES_PER_EVENT, CopyObserver, HookError, libtorch_error, this_thread_loads, torch_version};
 pub use machine::machine;
 pub use options::Options;
 pub use recompute::Recomputation;
+pub use self_test::{SelfTest, self_test};
 pub use session::Probe;
 pub use step::{Step, StepSummary};
 pub use timing::{CudaError, NvtxLayer, load_cuda};

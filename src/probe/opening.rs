@@ -30,6 +30,7 @@ pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow 
         out_of_memory: None,
         machine: machine(),
         device_facts,
+        reference_rates: options.reference_rates.clone(),
         stepledger_version: env!("CARGO_PKG_VERSION").to_owned(),
         torch_version: Some(hook::torch_version()),
         events: 0,

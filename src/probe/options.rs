@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use tch::Device;
 
-use crate::record::Trace;
+use crate::record::{ReferenceRates, Trace};
 
 /// What to watch, and how often to make it safe.
 #[derive(Debug, Clone)]
@@ -16,6 +16,7 @@ pub struct Options {
     pub(super) flush_every: usize,
     pub(super) device: Device,
     pub(super) limit_bytes: Option<i64>,
+    pub(super) reference_rates: Option<ReferenceRates>,
 }
 
 impl Options {
@@ -31,6 +32,7 @@ impl Options {
             flush_every: 50,
             device: Device::Cpu,
             limit_bytes: None,
+            reference_rates: None,
         }
     }
 
@@ -75,6 +77,11 @@ impl Options {
     /// a trace of allocations.
     pub fn limit(mut self, bytes: Option<i64>) -> Self {
         self.limit_bytes = bytes;
+        self
+    }
+    /// What the device can do at most, kept with the run so that reports can hold its rates against it.
+    pub fn reference_rates(mut self, rates: Option<ReferenceRates>) -> Self {
+        self.reference_rates = rates;
         self
     }
 }

@@ -167,6 +167,7 @@ impl Made {
             out_of_memory: None,
             machine,
             device_facts: DeviceFacts::default(),
+            reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: Some(self.torch.to_owned()),
             events: 400 * self.steps,

@@ -86,6 +86,7 @@ impl MadeUp {
             out_of_memory: None,
             machine: Machine::default(),
             device_facts: DeviceFacts::default(),
+            reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
             events: 4,

@@ -91,6 +91,7 @@ impl Plan {
             out_of_memory: None,
             machine: Machine::default(),
             device_facts: DeviceFacts::default(),
+            reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
             events: 1_000,

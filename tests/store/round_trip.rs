@@ -197,7 +197,7 @@ prop_compose! {
             finished_at, config: [(key, value.into())].into_iter().collect(), device, parameters, trace,
             capacity_bytes, out_of_memory,
             machine: Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads }, device_facts,
-            stepledger_version, torch_version, events, dropped_events, hook_ns_per_event, missing,
+            reference_rates: None, stepledger_version, torch_version, events, dropped_events, hook_ns_per_event, missing,
         }
     }
 }

@@ -47,12 +47,31 @@ pub fn run(run_id: &str, status: RunStatus) -> RunRow {
             cpu: None,
         },
         device_facts: DeviceFacts::default(),
+        reference_rates: Some(ReferenceRates::Calibrated(rates())),
         stepledger_version: "0.1.0".to_owned(),
         torch_version: Some("2.11.0".to_owned()),
         events: if ended { 41_800 } else { 0 },
         dropped_events: 0,
         hook_ns_per_event: Some(38.5),
         missing: vec!["device_ns: there is no GPU clock on cpu".to_owned()],
+    }
+}
+
+fn rates() -> DeviceRates {
+    let rate = |median| MeasuredRate { median, q1: 0.9 * median, q3: 1.1 * median, rounds: 5 };
+    DeviceRates {
+        device: "cpu".to_owned(),
+        card: None,
+        threads: Some(2),
+        // Kept to the second.
+        measured_at: DateTime::from_timestamp(1_763_000_000, 0).unwrap(),
+        stepledger: "0.1.0".to_owned(),
+        torch: "2.11.0".to_owned(),
+        copy_gb_s: rate(27.4),
+        triad_gb_s: rate(31.1),
+        matmul_f32_tflop_s: rate(0.1502),
+        matmul_bf16_tflop_s: rate(0.0003),
+        fma_f32_tflop_s: None,
     }
 }
 

@@ -1,99 +1,77 @@
 //! `stepledger calibrate`: what is true of this machine, whatever is run on it.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use chrono::Utc;
 use clap::{Args, value_parser};
 
-use super::exit::{DONE, Exit, Outcome};
+use super::calibrate_noise;
+use super::engine::Engine;
+use super::exit::{Exit, Outcome};
 use super::show::write_json;
-use crate::compare::{noise, read_sides};
-use crate::record::RunStatus;
-use crate::store::{Calibrations, Noise, home};
-use crate::sweep::{Program, Ran};
+use crate::record::{DeviceRates, Machine};
+use crate::report::render_rates;
+use crate::store::{Calibrations, home};
 
 const AFTER_HELP: &str = "\
+Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays many times the \
+size of the caches), the rate of a large matrix product in f32 and in bf16, and on a GPU that of multiply-adds; five \
+rounds each. Runs made after that keep these rates, and `show` says what share of them a step reaches.
+
 `--noise` trains the same model again and again, each time in a process of its own, in pairs. What the two runs of a \
-pair differ by is noise: `stepledger compare` takes no smaller difference for a change. Leave the machine as it is when \
-you measure. It is kept in calibration.json in $STEPLEDGER_HOME (or $XDG_STATE_HOME/stepledger, or \
-~/.local/state/stepledger), for each machine.
+pair differ by is noise: `stepledger compare` takes no smaller difference for a change.
+
+Leave the machine as it is when you measure. All of it is kept in calibration.json in $STEPLEDGER_HOME (or \
+$XDG_STATE_HOME/stepledger, or ~/.local/state/stepledger), for each machine and device.
 
 Examples:
+  stepledger calibrate
+  stepledger calibrate --threads 1
+  stepledger calibrate --device cuda
   stepledger calibrate --noise
   stepledger calibrate --noise --pairs 10 -- --batch 16 --threads 1";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct CalibrateArgs {
-    /// Measure how much runs of the same program differ
-    #[arg(long, required = true)]
-    noise: bool,
-    /// How many pairs of runs
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(5..=1000))]
-    pairs: u32,
-    /// The folder of runs; these get a folder of their own in it
-    #[arg(long, value_name = "DIR", default_value = "runs")]
-    out: PathBuf,
+    /// The device to measure: cpu, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", conflicts_with = "noise")]
+    pub device: String,
+    /// Threads that libtorch computes with on a CPU; runs with as many use what is measured [default: all cores]
+    #[arg(long, value_name = "N", conflicts_with = "noise", value_parser = value_parser!(i32).range(1..))]
+    pub threads: Option<i32>,
+    /// Measure how much runs of the same program differ instead
+    #[arg(long)]
+    pub noise: bool,
+    /// With --noise: how many pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "noise", value_parser = value_parser!(u32).range(5..=1000))]
+    pub pairs: u32,
+    /// With --noise: the folder of runs; these get a folder of their own in it
+    #[arg(long, value_name = "DIR", default_value = "runs", requires = "noise")]
+    pub out: PathBuf,
     /// Print what was found as one JSON object
     #[arg(long)]
-    json: bool,
-    /// Flags of `stepledger run` [default: its defaults]
-    #[arg(last = true, value_name = "RUN FLAGS")]
-    flags: Vec<String>,
+    pub json: bool,
+    /// With --noise: flags of `stepledger run` [default: its defaults]
+    #[arg(last = true, value_name = "RUN FLAGS", requires = "noise")]
+    pub flags: Vec<String>,
 }
 
-pub fn run(args: &CalibrateArgs) -> Outcome {
+pub fn run(args: &CalibrateArgs, engine: &impl Engine) -> Outcome {
+    if args.noise { calibrate_noise::run(args) } else { engine.calibrate(args) }
+}
+
+/// Keeps what was measured of this machine's device, and prints it.
+pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     let home = home().ok_or_else(|| Exit::input("there is no folder to keep it in; set STEPLEDGER_HOME"))?;
     let mut known = Calibrations::load(&home).map_err(Exit::input)?;
-    let folder = args.out.join(format!("noise-{}", Utc::now().format("%Y%m%d-%H%M%S")));
-    make_pairs(args, &folder)?;
-    let (first, second) = read_sides(&folder, SIDES[0], SIDES[1])?;
-    let found = noise(&first, &second, &args.flags, Utc::now())?;
-    known.of_mut(&first.machine).noise = Some(found.clone());
+    known.of_mut(machine).keep(rates.clone());
     let path = known.save(&home)?;
-    tell(&found, args.json)?;
-    eprintln!("kept in {}; the runs are in {}", path.display(), folder.display());
-    Ok(DONE)
-}
-
-/// The folders of the first and the second runs of the pairs.
-const SIDES: [&str; 2] = ["a", "b"];
-
-/// Runs the pairs; which side comes first takes turns, so that no order is in the difference.
-fn make_pairs(args: &CalibrateArgs, folder: &Path) -> anyhow::Result<()> {
-    let program = Program::this()?;
-    for pair in 0..args.pairs {
-        let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
-        for side in order.map(|side| SIDES[side]) {
-            let ran = program.run(&folder.join(side), &format!("{side}-{pair:04}"), &args.flags)?;
-            completed(ran)?;
-        }
-        eprintln!("pair {} of {}", pair + 1, args.pairs);
-    }
-    Ok(())
-}
-
-/// Noise is measured between runs that went well.
-fn completed(ran: Ran) -> anyhow::Result<()> {
-    if ran.status == RunStatus::Complete {
-        return Ok(());
-    }
-    let reason = ran.reason.unwrap_or_else(|| ran.status.to_string());
-    let message = format!("run {} did not complete: {reason}", ran.dir.display());
-    Err(if ran.refused { Exit::input(message) } else { anyhow::Error::msg(message) })
-}
-
-fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     if json {
-        return Ok(write_json(&mut stdout, noise)?);
+        write_json(&mut stdout, &rates)?;
+    } else {
+        std::io::Write::write_all(&mut stdout, render_rates(&rates).as_bytes())?;
     }
-    let Noise { pairs, half_width_pct, pair_sd_pct, mean_pct, .. } = noise;
-    writeln!(
-        stdout,
-        "Noise ±{half_width_pct:.2} % (95 % interval of {pairs} pairs of the same program; a pair scatters by \
-         {pair_sd_pct:.2} %, its mean is {mean_pct:+.2} %)"
-    )?;
+    eprintln!("kept in {}", path.display());
     Ok(())
 }

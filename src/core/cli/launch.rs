@@ -41,7 +41,7 @@ fn without_torch(path: &Path) -> anyhow::Error {
 }
 
 /// Looks beside the program, where an installation puts it, and where cargo leaves it.
-fn find() -> anyhow::Result<PathBuf> {
+pub fn find() -> anyhow::Result<PathBuf> {
     let program = env::current_exe().context("this program's own path is not known")?;
     let folder = program.parent().unwrap_or(Path::new("."));
     let places = [folder.join("deps").join(FILE), folder.join(FILE), folder.join("../lib").join(FILE)];

@@ -1,6 +1,9 @@
 //! What this machine says of itself, as far as commands that only read files ask.
 
 use std::fs;
+use std::thread;
+
+use crate::record::Machine;
 
 /// Its name; runs record it.
 pub fn host() -> Option<String> {
@@ -14,4 +17,14 @@ pub fn memory_bytes() -> Option<i64> {
     let line = facts.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
+}
+
+/// What tells this machine from others: calibrations are kept for it.
+pub fn identity() -> Machine {
+    let cpu = fs::read_to_string("/proc/cpuinfo").ok().and_then(|facts| {
+        let line = facts.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    });
+    let logical_cpus = thread::available_parallelism().ok().map(|count| count.get() as i64);
+    Machine { host: host(), cpu, logical_cpus, ..Machine::default() }
 }

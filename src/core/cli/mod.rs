@@ -5,7 +5,12 @@
 
 mod baseline;
 mod calibrate;
+mod calibrate_noise;
 mod compare;
+mod doctor;
+mod doctor_engine;
+mod doctor_machine;
+mod engine;
 mod exit;
 mod experiment;
 mod given;
@@ -14,6 +19,7 @@ mod interrupt;
 mod launch;
 mod list;
 mod machine;
+mod patience;
 mod plan;
 mod plan_verify;
 mod rm;
@@ -26,9 +32,10 @@ mod sweep;
 mod sweep_progress;
 mod words;
 
+pub use calibrate::{CalibrateArgs, keep_rates};
+pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;
-pub use launch::launch;
 pub use run_args::RunArgs;
 pub use show::{print, read};
 
@@ -52,6 +59,7 @@ Examples:
   stepledger compare RUNS_A RUNS_B        is it faster? from repeated runs
   stepledger plan --capacity-mb 64        the largest batch that fits, by policy
   stepledger list --where batch=8         the runs of a folder
+  stepledger doctor                       what works on this machine, and what does not
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
@@ -80,22 +88,25 @@ enum Command {
     List(list::ListArgs),
     /// Remove runs
     Rm(rm::RmArgs),
+    /// Say what works on this machine, what does not, and what to do about it
+    Doctor(doctor::DoctorArgs),
 }
 
-/// Reads this process's command line and does what it says; returns the exit code. `run` is called for the
-/// command that needs libtorch: the program passes it on, the engine carries it out.
-pub fn main(run: impl Fn(&RunArgs) -> Outcome) -> u8 {
+/// Reads this process's command line and does what it says; returns the exit code. What needs libtorch is left to
+/// `engine`.
+pub fn main(engine: &impl Engine) -> u8 {
     exit::conclude(match Cli::parse().command {
-        Command::Run(args) => run(&args),
+        Command::Run(args) => engine.run(&args),
         Command::Show(args) => show::show(&args),
         Command::Rules(args) => rules::rules(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Baseline(args) => baseline::run(&args),
-        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args, engine),
         Command::Sweep(args) => sweep::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::List(args) => list::run(&args),
         Command::Rm(args) => rm::run(&args),
+        Command::Doctor(args) => doctor::run(&args, engine),
     })
 }

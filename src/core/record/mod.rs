@@ -4,12 +4,15 @@
 
 mod bytes;
 mod device;
+pub(crate) mod instant;
+mod rates;
 mod rows;
 mod sink;
 mod words;
 
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
+pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,

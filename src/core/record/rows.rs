@@ -8,7 +8,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::{
-    ByCategory, Category, Detail, DeviceFacts, EvidenceLevel, Moment, Phase, RunStatus, SpanKind, Trace,
+    ByCategory, Category, Detail, DeviceFacts, EvidenceLevel, Moment, Phase, ReferenceRates, RunStatus,
+    SpanKind, Trace,
 };
 
 /// `run.parquet`: the one row that says what ran, where, and how it ended.
@@ -36,6 +37,8 @@ pub struct RunRow {
     pub out_of_memory: Option<FailedAllocation>,
     pub machine: Machine,
     pub device_facts: DeviceFacts,
+    /// What the device can do at most, where that is known.
+    pub reference_rates: Option<ReferenceRates>,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
     /// Allocator events seen and, of those, lost because the buffer was full.

@@ -9,6 +9,7 @@ use super::creep::{MemoryCreep, blame, creeping};
 use super::ledger::{MomentSummary, PeakPart, by_detail};
 use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
+use super::product_rate::{ProductRate, product_rate};
 use crate::record::{
     AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow,
     SpanKind, StepRow,
@@ -58,6 +59,8 @@ pub struct Summary {
     pub parameters: Option<i64>,
     pub trace: &'static str,
     pub step: StepSummary,
+    /// Null for what is no toy model, and where no step was measured.
+    pub products: Option<ProductRate>,
     pub phases: Vec<PhaseSummary>,
     pub scopes: Vec<PhaseSummary>,
     /// The step whose ledger is shown; null when memory was not traced.
@@ -134,7 +137,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     let ledger_step = ledger_step(&account.steps, only);
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
-    let run = &account.run;
+    let (run, step) = (&account.run, step_summary(&steps));
     Ok(Summary {
         run_id: run.run_id.clone(),
         schema_version: run.schema_version,
@@ -149,7 +152,8 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         versions: Versions { stepledger: run.stepledger_version.clone(), torch: run.torch_version.clone() },
         parameters: run.parameters,
         trace: run.trace.as_str(),
-        step: step_summary(&steps),
+        products: product_rate(&run.config, run.reference_rates.as_ref(), step.median_ms),
+        step,
         phases: sum(&phases, SpanKind::Phase, wall_ns),
         scopes: [SpanKind::Scope, SpanKind::Node]
             .iter()

@@ -6,6 +6,7 @@ use super::ledger::PeakPart;
 use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
+use super::text_rates::product_rate;
 use super::units::{bytes, count, ms, number, pct, share_pct};
 use super::{text_device, text_out_of_memory};
 use crate::record::{Category, Moment, Phase, RECOMPUTE};
@@ -21,6 +22,7 @@ pub fn render(summary: &Summary) -> String {
         step_line(summary),
         phases(summary),
         scopes(summary),
+        summary.products.as_ref().map(product_rate).unwrap_or_default(),
         ledger(summary),
         peak(summary),
         instruments(summary),

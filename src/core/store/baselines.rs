@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Damage, StoreError, file, instant};
+use super::{Damage, StoreError, file};
+use crate::record::instant;
 
 const FILE: &str = "baselines.json";
 

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Damage, StoreError, file, instant};
-use crate::record::Machine;
+use super::{Damage, StoreError, file};
+use crate::record::{DeviceRates, Machine, instant};
 
 const FILE: &str = "calibration.json";
 
@@ -29,6 +29,9 @@ pub struct MachineCalibration {
     pub logical_cpus: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
+    /// Of each of its devices, and of its CPU with each number of threads, that was calibrated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<DeviceRates>,
     /// What other builds have measured: kept as it is.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -110,8 +113,67 @@ impl MachineCalibration {
         }
     }
 
+    /// What was measured of a device with this name, computing with so many threads if it is a CPU.
+    pub fn rates_of(&self, device: &str, threads: Option<i64>) -> Option<&DeviceRates> {
+        self.rates.iter().find(|rates| rates.device == device && rates.threads == threads)
+    }
+
+    /// Takes in what was measured, in the place of what was known of that device.
+    pub fn keep(&mut self, new: DeviceRates) {
+        self.rates.retain(|rates| (&rates.device, rates.threads) != (&new.device, new.threads));
+        self.rates.push(new);
+    }
+
     fn is(&self, machine: &Machine) -> bool {
         let Machine { host, cpu, logical_cpus, .. } = machine;
         (&self.host, &self.cpu, &self.logical_cpus) == (host, cpu, logical_cpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::MeasuredRate;
+
+    fn rates(device: &str, threads: Option<i64>, copy: f64) -> DeviceRates {
+        let rate = |median| MeasuredRate { median, q1: median, q3: median, rounds: 5 };
+        DeviceRates {
+            device: device.to_owned(),
+            card: None,
+            threads,
+            measured_at: DateTime::UNIX_EPOCH,
+            stepledger: "0.1.0".to_owned(),
+            torch: "2.11.0".to_owned(),
+            copy_gb_s: rate(copy),
+            triad_gb_s: rate(copy),
+            matmul_f32_tflop_s: rate(0.1),
+            matmul_bf16_tflop_s: rate(0.2),
+            fma_f32_tflop_s: None,
+        }
+    }
+
+    #[test]
+    fn rates_are_those_of_a_device_and_its_threads() {
+        let mut machine = MachineCalibration::default();
+        for new in [rates("cpu", Some(1), 5.0), rates("cpu", Some(2), 9.0), rates("cpu", Some(2), 10.0)] {
+            machine.keep(new);
+        }
+        let copy = |device, threads| machine.rates_of(device, threads).map(|rates| rates.copy_gb_s.median);
+        assert_eq!(copy("cpu", Some(1)), Some(5.0));
+        assert_eq!(copy("cpu", Some(2)), Some(10.0), "the newer one is kept");
+        assert_eq!((copy("cpu", Some(4)), copy("cuda:0", None)), (None, None));
+        assert_eq!(machine.rates.len(), 2);
+    }
+
+    #[test]
+    fn a_file_of_before_there_were_rates_is_read_and_what_others_measured_is_kept() {
+        let old = r#"{"machines":[{"host":"a","cpu":null,"logical_cpus":2,"later":{"x":1}}]}"#;
+        let mut known: Calibrations = serde_json::from_str(old).unwrap();
+        let machine = Machine { host: Some("a".to_owned()), logical_cpus: Some(2), ..Machine::default() };
+        assert_eq!(known.of(&machine).unwrap().rates, []);
+        known.of_mut(&machine).keep(rates("cuda:0", None, 3000.0));
+        let again: Calibrations = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
+        assert_eq!(again, known);
+        assert_eq!(again.of(&machine).unwrap().other["later"]["x"], 1);
     }
 }

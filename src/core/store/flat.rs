@@ -12,7 +12,8 @@ use crate::record::{
     RunStatus, SpanKind, Trace,
 };
 
-/// [`RunRow`] without the stamp's columns, the machine's and the device's fields beside the others, and `config` as text.
+/// [`RunRow`] without the stamp's columns, the machine's and the device's fields beside the others, `config` and
+/// `reference_rates` as text.
 #[derive(Debug)]
 pub(super) struct RunColumns {
     pub schema_version: i32,
@@ -51,6 +52,7 @@ pub(super) struct RunColumns {
     pub power_w: Option<f64>,
     pub power_limit_w: Option<f64>,
     pub allocator_settings: Option<String>,
+    pub reference_rates: Option<String>,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
     pub events: i64,
@@ -117,6 +119,7 @@ impl From<RunRow> for RunColumns {
             power_w,
             power_limit_w,
             allocator_settings,
+            reference_rates: run.reference_rates.and_then(|rates| serde_json::to_string(&rates).ok()),
             stepledger_version: run.stepledger_version,
             torch_version: run.torch_version,
             events: run.events,
@@ -174,6 +177,7 @@ impl RunColumns {
             out_of_memory,
             machine,
             device_facts,
+            reference_rates: self.reference_rates.as_deref().map(serde_json::from_str).transpose()?,
             stepledger_version: self.stepledger_version,
             torch_version: self.torch_version,
             events: self.events,

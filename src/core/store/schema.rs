@@ -109,6 +109,7 @@ table! { "run", RunColumns {
     power_w: Option<f64>,
     power_limit_w: Option<f64>,
     allocator_settings: Option<String>,
+    reference_rates: Option<String>,
     stepledger_version: String,
     torch_version: Option<String>,
     events: i64,

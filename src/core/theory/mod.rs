@@ -8,12 +8,15 @@ mod activations;
 mod alternatives;
 mod backward;
 mod choices;
+mod datasheet;
 mod peak;
+mod products;
 mod recompute;
 mod shape;
 mod state;
 
 pub use alternatives::Alternative;
 pub use choices::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
+pub use datasheet::{datasheet, datasheets};
 pub use shape::{Architecture, Shape, VOCABULARY};
 pub use state::Training;

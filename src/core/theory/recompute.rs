@@ -1,7 +1,8 @@
 //! What recomputation costs.
 
-use super::choices::{Attention, Checkpoint};
-use super::shape::{Architecture, Shape, VOCABULARY};
+use super::choices::Checkpoint;
+use super::products::attention_again;
+use super::shape::{Architecture, Shape};
 
 impl Shape {
     /// What recomputation adds to a step's matrix products, as a share of what they are without it: R / 3F, where
@@ -19,28 +20,21 @@ impl Shape {
     ///
     /// [`activation_bytes`]: Shape::activation_bytes
     pub fn recompute_share(&self) -> f64 {
-        let [layers, width, seq] = [self.layers, self.width, self.seq].map(|size| size as f64);
-        let square = width * width;
-        let head = 2.0 * VOCABULARY as f64 * width;
+        self.products_again() / (3.0 * self.forward_products())
+    }
+
+    /// R of a position.
+    fn products_again(&self) -> f64 {
         let segments = self.segments().map(|segments| segments as f64);
-        let (blocks, again) = match self.architecture {
-            Architecture::Gpt { attention, .. } => {
-                let core = 4.0 * seq * width * layers;
-                let blocks = 24.0 * square * layers + core;
-                let again = match (segments, self.checkpoint, attention) {
-                    (Some(segments), ..) => blocks - 8.0 * square * segments,
-                    (None, Checkpoint::Selective, Attention::Sdpa) => core,
-                    (None, Checkpoint::Selective, Attention::Math) => core / 2.0,
-                    (None, ..) => 0.0,
-                };
-                (blocks, again)
+        let square = (self.width as f64).powi(2);
+        match (self.architecture, segments) {
+            (Architecture::Gpt { .. }, Some(segments)) => self.block_products() - 8.0 * square * segments,
+            (Architecture::Gpt { attention, .. }, None) if self.checkpoint == Checkpoint::Selective => {
+                attention_again(attention, self.attention_products())
             }
-            Architecture::Mlp => {
-                let blocks = 2.0 * square * layers;
-                (blocks, if segments.is_some() { blocks } else { 0.0 })
-            }
-        };
-        again / (3.0 * (blocks + head))
+            (Architecture::Mlp, Some(_)) => self.block_products(),
+            (_, None) => 0.0,
+        }
     }
 }
 

@@ -1,0 +1,54 @@
+//! `stepledger doctor`: what works on this machine, what does not, and what to do about it.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::doctor_engine;
+use super::doctor_machine::{calibration, free_space, python};
+use super::engine::Engine;
+use super::exit::{DONE, FAILED, Outcome};
+use super::show::write_json;
+use crate::report::{Check, Checkup, render_checkup};
+
+const AFTER_HELP: &str = "\
+Looks at what `stepledger run` needs (the engine, libtorch, the hook in its allocator, room for the records) and at what \
+some commands can use (GPUs, CUDA's libraries, tools that listen, PyTorch as an oracle, a calibration). What does not work \
+is told with the way out. Exit code 0: `run` works, on a CPU at least; 1: it cannot work.
+
+What needs libtorch is looked at in a process of its own, so that a library that crashes or hangs is a finding, too.";
+
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub struct DoctorArgs {
+    /// The folder of runs to look for room in
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Print one JSON object (documented in the README)
+    #[arg(long)]
+    json: bool,
+    /// Print what the engine finds, as JSON, and nothing else
+    #[arg(long, hide = true)]
+    engine: bool,
+}
+
+pub fn run(args: &DoctorArgs, engine: &impl Engine) -> Outcome {
+    if args.engine {
+        return engine.examine();
+    }
+    let checkup = Checkup::new(env!("CARGO_PKG_VERSION"), checks(args));
+    let mut stdout = std::io::stdout().lock();
+    if args.json {
+        write_json(&mut stdout, &checkup)?;
+    } else {
+        stdout.write_all(render_checkup(&checkup).as_bytes())?;
+    }
+    Ok(if checkup.run_works { DONE } else { FAILED })
+}
+
+fn checks(args: &DoctorArgs) -> Vec<Check> {
+    let mut checks = doctor_engine::checks();
+    checks.extend([python(), calibration(), free_space(&args.out)]);
+    checks
+}

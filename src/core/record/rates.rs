@@ -1,0 +1,71 @@
+//! What a device can do at most: as `stepledger calibrate` measured it, or as its maker says.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::instant;
+
+/// A rate over several rounds, in the unit of the field that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRate {
+    pub median: f64,
+    /// The middle half of the rounds lies between these.
+    pub q1: f64,
+    pub q3: f64,
+    pub rounds: usize,
+}
+
+/// What one device of a machine was measured to do. GB are 10⁹ bytes, TFLOP 10¹² operations, of which a
+/// multiplication with an addition counts as two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRates {
+    /// `cpu`, `cuda:0`, …
+    pub device: String,
+    /// The GPU's name; `None` for a CPU, which the machine names.
+    pub card: Option<String>,
+    /// The threads that libtorch computed with; `None` for a GPU.
+    pub threads: Option<i64>,
+    #[serde(with = "instant")]
+    pub measured_at: DateTime<Utc>,
+    pub stepledger: String,
+    pub torch: String,
+    /// STREAM's copy: a = b, 2 arrays of bytes read or written.
+    pub copy_gb_s: MeasuredRate,
+    /// STREAM's triad: a = b + s·c, 3 arrays.
+    pub triad_gb_s: MeasuredRate,
+    /// A product of square matrices, 2n³ operations.
+    pub matmul_f32_tflop_s: MeasuredRate,
+    pub matmul_bf16_tflop_s: MeasuredRate,
+    /// Fused multiply-adds alone; `None` for a CPU.
+    pub fma_f32_tflop_s: Option<MeasuredRate>,
+}
+
+/// What a card's maker says of it: dense products, no sparsity. `None` where the document does not say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Datasheet {
+    pub card: String,
+    /// The names that the driver gives such cards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    pub memory_gb: f64,
+    pub bandwidth_gb_s: f64,
+    /// f32 without tensor cores, which is what libtorch's f32 products use by default.
+    #[serde(default)]
+    pub f32_tflop_s: Option<f64>,
+    #[serde(default)]
+    pub tf32_tflop_s: Option<f64>,
+    #[serde(default)]
+    pub bf16_tflop_s: Option<f64>,
+    #[serde(default)]
+    pub fp16_tflop_s: Option<f64>,
+    /// The document.
+    pub source: String,
+}
+
+/// What a run's rates are held against, and who says so: measured and printed numbers are never mixed up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceRates {
+    Calibrated(DeviceRates),
+    Datasheet(Datasheet),
+}

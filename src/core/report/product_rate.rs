@@ -1,0 +1,81 @@
+//! How fast a step gets its matrix products done, held against what the device can do at most.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::record::{DeviceRates, ReferenceRates};
+use crate::theory::{Precision, Shape};
+
+/// The matrix products of a step: how many there are in theory, and what the measured step makes of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProductRate {
+    /// Theory: of forward and backward, without recomputation.
+    pub theory_flops_per_step: f64,
+    /// The type of the products' factors, `f32` or `bf16`.
+    pub dtype: &'static str,
+    /// Theory's FLOPs over the measured median step, in TFLOP/s: of the whole step, whatever else it does.
+    pub tflop_s: f64,
+    /// Null where nobody has said what the device can do.
+    pub reference: Option<ProductReference>,
+}
+
+/// What the device can do at most, and who says so.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProductReference {
+    /// `calibrated` (measured on this device) or `datasheet` (its maker's figure, dense).
+    pub source: &'static str,
+    pub tflop_s: f64,
+    /// `tflop_s` of the step, in percent of this. Of the products' rate alone it would be more.
+    pub share_pct: f64,
+    /// In words: when it was measured and with what, or the document.
+    pub what: String,
+}
+
+/// Of a run with this configuration whose measured step took so long; `None` where theory knows
+/// no FLOPs (it is no toy model, or has dropout) or no step was measured.
+///
+/// rate = FLOPs / step time; share = 100 · rate / reference. With a datasheet's peak as reference this is the model
+/// FLOPs utilisation of Chowdhery et al. 2022.
+pub fn product_rate(
+    config: &Map<String, Value>,
+    rates: Option<&ReferenceRates>,
+    step_ms: Option<f64>,
+) -> Option<ProductRate> {
+    let shape = Shape::of(config)?;
+    let seconds = step_ms.filter(|ms| *ms > 0.0)? / 1e3;
+    let flops = shape.product_flops();
+    let tflop_s = flops / seconds / 1e12;
+    let reference = rates.and_then(|rates| reference_for(rates, shape.precision, tflop_s));
+    Some(ProductRate { theory_flops_per_step: flops, dtype: factors(shape.precision), tflop_s, reference })
+}
+
+/// Under autocast the products are computed in bf16 too.
+fn factors(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F32 => "f32",
+        Precision::Bf16 | Precision::AmpBf16 => "bf16",
+    }
+}
+
+fn reference_for(rates: &ReferenceRates, precision: Precision, achieved: f64) -> Option<ProductReference> {
+    let f32 = precision == Precision::F32;
+    let (source, tflop_s, what) = match rates {
+        ReferenceRates::Calibrated(rates) => {
+            let rate = if f32 { rates.matmul_f32_tflop_s } else { rates.matmul_bf16_tflop_s };
+            ("calibrated", rate.median, calibrated(rates))
+        }
+        ReferenceRates::Datasheet(sheet) => {
+            let rate = if f32 { sheet.f32_tflop_s } else { sheet.bf16_tflop_s };
+            ("datasheet", rate?, format!("{}: {}", sheet.card, sheet.source))
+        }
+    };
+    let share_pct = 100.0 * achieved / tflop_s;
+    share_pct.is_finite().then_some(ProductReference { source, tflop_s, share_pct, what })
+}
+
+fn calibrated(rates: &DeviceRates) -> String {
+    let DeviceRates { device, card, threads, measured_at, torch, .. } = rates;
+    let card = card.as_deref().map(|card| format!(" ({card})")).unwrap_or_default();
+    let threads = threads.map(|threads| format!(", threads {threads}")).unwrap_or_default();
+    format!("{device}{card}{threads}, libtorch {torch}, {}", measured_at.format("%Y-%m-%d"))
+}

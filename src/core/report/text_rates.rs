@@ -1,0 +1,155 @@
+//! What a device can do, and what a step makes of it, as text for a terminal.
+
+use super::product_rate::ProductRate;
+use super::tables::{put, table};
+use super::units::pct;
+use crate::record::{DeviceRates, MeasuredRate};
+
+/// What was measured of a device, a line each.
+pub fn render_rates(rates: &DeviceRates) -> String {
+    let DeviceRates { device, card, threads, stepledger, torch, .. } = rates;
+    let card = card.as_deref().map(|card| format!(", {card}")).unwrap_or_default();
+    let threads = threads.map(|threads| format!(", {threads} threads")).unwrap_or_default();
+    let mut table = table(&["what it can do at most", "median", "middle half", "rounds"]);
+    let memory = [("memory, copy", rates.copy_gb_s), ("memory, triad", rates.triad_gb_s)];
+    for (name, rate) in memory {
+        table.add_row(row(name, rate, gigabytes));
+    }
+    let fma = rates.fma_f32_tflop_s.map(|rate| ("fused multiply-adds, f32", rate));
+    let products = [
+        ("matrix product, f32", rates.matmul_f32_tflop_s),
+        ("matrix product, bf16", rates.matmul_bf16_tflop_s),
+    ];
+    for (name, rate) in products.into_iter().chain(fma) {
+        table.add_row(row(name, rate, flops));
+    }
+    format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n", put(&table))
+}
+
+fn row(name: &str, rate: MeasuredRate, unit: fn(f64) -> String) -> Vec<String> {
+    let middle = format!("{} to {}", unit(rate.q1), unit(rate.q3));
+    vec![name.to_owned(), unit(rate.median), middle, rate.rounds.to_string()]
+}
+
+/// A step's products: theory in a line, the measured step's rate in the next.
+pub fn product_rate(rate: &ProductRate) -> String {
+    let ProductRate { theory_flops_per_step, dtype, tflop_s, reference } = rate;
+    let theory = format!(
+        "  in theory {} a step ({dtype}, forward and backward, recomputation not counted)",
+        operations(theory_flops_per_step / 1e12)
+    );
+    let mut achieved = format!("  over the measured step {}", flops(*tflop_s));
+    if let Some(reference) = reference {
+        let whose = match reference.source {
+            "datasheet" => "by the datasheet, never measured here",
+            _ => "measured by `stepledger calibrate`",
+        };
+        let (share, most) = (pct(reference.share_pct), flops(reference.tflop_s));
+        achieved += &format!(", {share} of {most} {whose} ({})", reference.what);
+    }
+    format!("Matrix products\n{theory}\n{achieved}")
+}
+
+fn gigabytes(gb_s: f64) -> String {
+    format!("{gb_s:.1} GB/s")
+}
+
+fn flops(tflop_s: f64) -> String {
+    format!("{}/s", operations(tflop_s))
+}
+
+/// 10¹² operations with a fitting prefix.
+fn operations(tera: f64) -> String {
+    match tera {
+        small if small < 0.9995 => format!("{:.1} GFLOP", tera * 1e3),
+        tera => format!("{tera:.2} TFLOP"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::record::ReferenceRates;
+    use crate::report::product_rate::product_rate as rate_of;
+    use crate::theory::datasheet;
+
+    fn rate(median: f64) -> MeasuredRate {
+        MeasuredRate { median, q1: 0.9 * median, q3: 1.1 * median, rounds: 5 }
+    }
+
+    fn rates() -> DeviceRates {
+        DeviceRates {
+            device: "cpu".to_owned(),
+            card: None,
+            threads: Some(2),
+            measured_at: "2026-01-31T12:00:00Z".parse().unwrap(),
+            stepledger: "0.1.0".to_owned(),
+            torch: "2.11.0".to_owned(),
+            copy_gb_s: rate(20.0),
+            triad_gb_s: rate(18.0),
+            matmul_f32_tflop_s: rate(0.2),
+            matmul_bf16_tflop_s: rate(1.5),
+            fma_f32_tflop_s: None,
+        }
+    }
+
+    /// Of the default GPT in this type, whose step takes 50 ms.
+    fn of(dtype: &str, rates: Option<ReferenceRates>) -> ProductRate {
+        rate_of(&gpt(dtype), rates.as_ref(), Some(50.0)).unwrap()
+    }
+
+    fn gpt(dtype: &str) -> Map<String, Value> {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa", "dtype": dtype});
+        config.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn what_was_measured_is_a_line_each() {
+        let text = render_rates(&rates());
+        for words in
+            ["cpu, 2 threads, libtorch 2.11.0", "20.0 GB/s", "18.0 GB/s to 22.0 GB/s", "200.0 GFLOP/s"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(text.contains("1.50 TFLOP/s") && !text.contains("multiply-adds"), "{text}");
+    }
+
+    #[test]
+    fn a_steps_share_of_the_calibrated_rate() {
+        let rate = of("f32", Some(ReferenceRates::Calibrated(rates())));
+        let flops = rate.theory_flops_per_step;
+        assert_eq!(rate.tflop_s, flops / 0.05 / 1e12);
+        let reference = rate.reference.as_ref().unwrap();
+        assert_eq!((reference.source, reference.tflop_s), ("calibrated", 0.2));
+        assert!((reference.share_pct - 100.0 * flops / 0.05 / 0.2e12).abs() < 1e-9);
+        let text = product_rate(&rate);
+        assert!(text.contains("in theory") && text.contains("calibrate`"), "{text}");
+    }
+
+    #[test]
+    fn half_precision_is_held_against_the_rate_of_half_precision() {
+        for dtype in ["bf16", "amp-bf16"] {
+            let rate = of(dtype, Some(ReferenceRates::Calibrated(rates())));
+            assert_eq!((rate.dtype, rate.reference.unwrap().tflop_s), ("bf16", 1.5), "{dtype}");
+        }
+    }
+
+    #[test]
+    fn a_datasheet_is_named_as_one() {
+        let sheet = ReferenceRates::Datasheet(datasheet("Tesla V100-SXM2-16GB").unwrap().clone());
+        let rate = of("f32", Some(sheet.clone()));
+        assert_eq!(rate.reference.as_ref().unwrap().source, "datasheet");
+        assert!(product_rate(&rate).contains("by the datasheet, never measured here"));
+        assert_eq!(of("bf16", Some(sheet)).reference, None, "the document has no figure for bf16");
+    }
+
+    #[test]
+    fn without_a_step_or_a_closed_form_there_is_no_rate() {
+        assert_eq!(rate_of(&gpt("f32"), None, None), None);
+        assert_eq!(rate_of(&Map::new(), None, Some(50.0)), None);
+        assert_eq!(of("f32", None).reference, None);
+    }
+}

@@ -1,0 +1,17 @@
+//! The checks of `stepledger doctor` that need libtorch: printed as JSON for the program, which asked in a process of
+//! its own.
+
+mod cuda;
+mod libtorch;
+mod tools;
+
+use stepledger_core::cli::{DONE, Outcome};
+
+/// Looks at everything, in the order of what rests on what.
+pub fn examine() -> Outcome {
+    let mut checks = vec![libtorch::version(), libtorch::hook()];
+    checks.extend(cuda::checks());
+    checks.extend(tools::checks());
+    println!("{}", serde_json::to_string(&checks)?);
+    Ok(DONE)
+}

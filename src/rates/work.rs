@@ -1,0 +1,137 @@
+//! The work that is timed, through libtorch.
+
+use std::ffi::{c_int, c_void};
+use std::time::Instant;
+
+use tch::{Device, Kind, TchError, Tensor};
+
+use super::error::RatesError;
+use super::rounds::rate;
+use crate::probe::libtorch_error;
+use crate::record::MeasuredRate;
+
+unsafe extern "C" {
+    fn sl_triad(to: *mut c_void, from: *const c_void, scaled: *const c_void, factor: f64) -> c_int;
+}
+
+/// Three arrays in a CPU's memory.
+pub struct Arrays {
+    to: Tensor,
+    from: Tensor,
+    scaled: Tensor,
+    bytes: u64,
+}
+
+impl Arrays {
+    pub fn new(bytes: u64) -> Result<Self, RatesError> {
+        let elements = (bytes / 4) as i64;
+        // Written to here, so that every page of them is in memory.
+        let array = || Tensor::f_ones([elements], (Kind::Float, Device::Cpu));
+        Ok(Arrays { to: array()?, from: array()?, scaled: array()?, bytes })
+    }
+
+    /// GB/s, read and written bytes together. What a cache line is read for before it is written to does not count.
+    pub fn copy(&mut self) -> Result<MeasuredRate, RatesError> {
+        let Arrays { to, from, bytes, .. } = self;
+        rate(2.0 * *bytes as f64 / 1e9, || Ok(to.f_copy_(from)?), || Ok(()))
+    }
+
+    pub fn triad(&mut self) -> Result<MeasuredRate, RatesError> {
+        rate(3.0 * self.bytes as f64 / 1e9, || self.add_up(), || Ok(()))
+    }
+
+    fn add_up(&self) -> Result<(), RatesError> {
+        let [to, from, scaled] = [&self.to, &self.from, &self.scaled].map(|tensor| tensor.as_ptr());
+        // SAFETY: three live tensors of one size; the shim returns libtorch's errors.
+        match unsafe { sl_triad(to.cast_mut().cast(), from.cast(), scaled.cast(), 3.0) } {
+            0 => Ok(()),
+            _ => Err(TchError::Torch(libtorch_error()).into()),
+        }
+    }
+}
+
+const LEAST_ROWS: i64 = 256;
+const LONGEST_S: f64 = 0.25;
+
+/// A product of two square matrices of normal numbers, into a third: `at::mm`.
+pub struct Product {
+    left: Tensor,
+    right: Tensor,
+    product: Tensor,
+    rows: i64,
+}
+
+impl Product {
+    pub fn new(rows: i64, kind: Kind, device: Device) -> Result<Self, RatesError> {
+        // Zeros would take less power, and so let a card run faster than any model does.
+        let normal = || Tensor::f_randn([rows, rows], (Kind::Float, device))?.f_to_kind(kind);
+        let product = Tensor::f_zeros([rows, rows], (kind, device))?;
+        Ok(Product { left: normal()?, right: normal()?, product, rows })
+    }
+
+    /// As large as `most` rows and a quarter of a second allow: a CPU without instructions for bf16 takes hundreds of
+    /// times as long for it as for f32.
+    pub fn fitting(most: i64, kind: Kind, device: Device) -> Result<Self, RatesError> {
+        let mut rows = LEAST_ROWS.min(most);
+        loop {
+            let product = Product::new(rows, kind, device)?;
+            let seconds = product.seconds()?;
+            // Twice the rows are eight times the work.
+            if 2 * rows > most || 8.0 * seconds > LONGEST_S {
+                return Ok(product);
+            }
+            rows *= 2;
+        }
+    }
+
+    fn seconds(&self) -> Result<f64, RatesError> {
+        self.wait()?;
+        let begin = Instant::now();
+        self.compute()?;
+        self.wait()?;
+        Ok(begin.elapsed().as_secs_f64())
+    }
+
+    pub fn operations(&self) -> f64 {
+        2.0 * (self.rows as f64).powi(3)
+    }
+
+    pub fn compute(&self) -> Result<(), RatesError> {
+        let _ = self.left.f_mm_out(&self.product, &self.right)?;
+        Ok(())
+    }
+
+    /// Reads a number of the product, which is there when everything queued before is done.
+    pub fn wait(&self) -> Result<(), RatesError> {
+        self.product.f_double_value(&[0, 0])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triad_adds_a_scaled_array() {
+        let arrays = Arrays::new(4096).unwrap();
+        arrays.add_up().unwrap();
+        assert_eq!(arrays.to.f_sum(Kind::Double).unwrap().f_double_value(&[]).unwrap(), 4.0 * 1024.0);
+    }
+
+    #[test]
+    fn copy_moves_two_arrays() {
+        let mut arrays = Arrays::new(4 << 20).unwrap();
+        arrays.add_up().unwrap();
+        assert!(arrays.copy().unwrap().median > 0.0);
+        assert_eq!(arrays.to.double_value(&[0]), 1.0);
+    }
+
+    #[test]
+    fn what_libtorch_refuses_is_an_error() {
+        let mut arrays = Arrays::new(4096).unwrap();
+        arrays.scaled = Tensor::ones([3], (Kind::Float, Device::Cpu));
+        let error = arrays.triad().unwrap_err().to_string();
+        assert!(error.contains("libtorch") && error.contains("size"), "{error}");
+    }
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# What can be checked on a machine with a GPU only, in at most 6 minutes, without Rust and without a network.
+#
+#   make device-bundle                      here: builds what the machine needs into target/device-bundle
+#   bash target/device-bundle/device.sh     there: python3 with a torch of the same version is all it needs
+#
+# PYTHON names another interpreter; an argument names another folder of the binaries. Ends with a table
+# `check | expected | got | pass`. Exit code 0: all passed; 1: something failed; 77: nothing failed, but something did not run.
+set -u
+
+BUDGET_S=345
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+default="$here/../target/device-bundle"
+if [ -x "$here/device_checks" ]; then default=$here; fi
+bundle=${1:-$default}
+python=${PYTHON:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rows=$work/rows
+: > "$rows"
+export STEPLEDGER_HOME=$work/home
+
+row() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$(tr '\n\t' '  ' <<< "$3" | cut -c1-160)" "$4" >> "$rows"; }
+
+# Seconds that a check which wants $1 of them may take; 0 when there is no time left.
+allowed() {
+  local left=$((BUDGET_S - SECONDS))
+  if [ "$left" -lt 5 ]; then echo 0; elif [ "$left" -lt "$1" ]; then echo "$left"; else echo "$1"; fi
+}
+
+# try NAME SECONDS COMMAND…: runs it with a limit, what it says in $work/out and $work/err; returns its exit code, 124 for
+# one that took too long, 125 for one there was no time for.
+try() {
+  local name=$1 limit begin code
+  limit=$(allowed "$2")
+  shift 2
+  if [ "$limit" = 0 ]; then return 125; fi
+  begin=$SECONDS
+  timeout -k 5 "$limit" "$@" > "$work/out" 2> "$work/err"
+  code=$?
+  echo "$name: exit code $code, $((SECONDS - begin)) s" >&2
+  return "$code"
+}
+
+# A row for a check that did not get as far as a result of its own.
+no_result() {
+  case $2 in
+    124 | 137) row "$1" "a result" "took longer than allowed" FAIL ;;
+    125) row "$1" — "not run: the time is up" "not run" ;;
+    *) row "$1" "a result" "exit code $2: $(tail -n 2 "$work/err")" FAIL ;;
+  esac
+}
+
+# device_check NAME SECONDS: the rows are the check's own.
+device_check() {
+  local code
+  try "$1" "$2" "$bundle/device_checks" "$1"
+  code=$?
+  if [ -s "$work/out" ] && [ "$code" -ne 124 ] && [ "$code" -ne 125 ]; then
+    cat "$work/out" >> "$rows"
+    case $code in 0 | 1 | 77) return ;; esac
+  fi
+  no_result "$1" "$code"
+}
+
+# json EXPRESSION: of the object `o` in $work/out.
+json() { "$python" -c "import json,sys; o=json.load(open(sys.argv[1])); print($1)" "$work/out" 2>> "$work/err"; }
+
+doctor() {
+  local code works
+  try doctor 130 "$bundle/stepledger" doctor --json --out "$work/runs"
+  code=$?
+  if [ "$code" -gt 1 ]; then no_result doctor "$code"; return; fi
+  works=$(json "o['run_works']")
+  if [ "$works" = True ]; then row doctor "run works" "run works" pass; else
+    row doctor "run works" "$(json "[c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails']")" FAIL
+  fi
+  json "'\n'.join('%-8s %-18s %s' % (c['standing'], c['name'], c['found']) for c in o['checks'])" >&2
+  gpu=$(json "any(c['name'].startswith('GPU ') and c['standing'] == 'works' for c in o['checks'])")
+}
+
+# calibrate DEVICE: every rate is a number above 0, and the middle half is narrow enough to mean something.
+calibrate() {
+  local name="calibrate --device $1" code got
+  try "$name" 60 "$bundle/stepledger" calibrate --device "$1" --json
+  code=$?
+  if [ "$code" -ne 0 ]; then no_result "$name" "$code"; return; fi
+  got=$(json "', '.join('%s %.4g' % (k, v['median']) for k, v in o.items() if isinstance(v, dict))")
+  if [ "$(json "all(0 < v['q1'] <= v['median'] <= v['q3'] < 2 * v['q1'] for v in o.values() if isinstance(v, dict))")" = True ]
+  then row "$name" "rates above 0, spread below 2" "$got" pass; else row "$name" "rates above 0, spread below 2" "$got" FAIL; fi
+}
+
+# A run after the calibration is held against it.
+run_on() {
+  local name="run --device $1" code got
+  try "$name" 60 "$bundle/stepledger" run --device "$1" --steps 20 --warmup 3 --quiet --json --out "$work/runs"
+  code=$?
+  if [ "$code" -ne 0 ]; then no_result "$name" "$code"; return; fi
+  got=$(json "o['instruments']['difference_bytes'], o['products']['reference']['source'], 0 < o['products']['reference']['share_pct'] <= 105")
+  local want="(0, 'calibrated', True)"
+  if [ "$got" = "$want" ]; then row "$name" "difference, reference, share of it" "$got" pass
+  else row "$name" "$want" "$got" FAIL; fi
+}
+
+table() {
+  awk -F '\t' '
+    BEGIN { $0 = "check\texpected\tgot\tpass"; keep() }
+    { keep() }
+    function keep(  i) { n++; for (i = 1; i <= 4; i++) { cell[n, i] = $i; if (length($i) > width[i]) width[i] = length($i) } }
+    END { for (l = 1; l <= n; l++) printf "%-*s | %-*s | %-*s | %s\n", width[1], cell[l, 1], width[2], cell[l, 2], width[3], cell[l, 3], cell[l, 4] }
+  ' "$rows"
+}
+
+finish() {
+  echo
+  table
+  echo "$SECONDS s in all"
+  if grep -qP '\tFAIL$' "$rows"; then exit 1; fi
+  if [ ! -s "$rows" ] || grep -qP '\tnot run$' "$rows"; then exit 77; fi
+  exit 0
+}
+
+for file in stepledger libstepledger.so device_checks; do
+  if [ ! -e "$bundle/$file" ]; then
+    row binaries "$file" "not run: $bundle has none; build it by make device-bundle" "not run"
+    finish
+  fi
+done
+torch=$("$python" -c 'import importlib.util, os; print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))' 2> /dev/null)
+if [ ! -d "$torch" ]; then
+  row libtorch "torch of $python" "not run: $python has no torch" "not run"
+  finish
+fi
+export LD_LIBRARY_PATH=$torch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+gpu=False
+doctor
+calibrate cpu
+run_on cpu
+if [ "$gpu" = True ]; then
+  calibrate cuda
+  run_on cuda
+else
+  row "calibrate --device cuda" — "not run: no GPU" "not run"
+  row "run --device cuda" — "not run: no GPU" "not run"
+fi
+for check in $("$bundle/device_checks" list); do
+  case $check in overhead | checkpoint) device_check "$check" 90 ;; *) device_check "$check" 45 ;; esac
+done
+finish

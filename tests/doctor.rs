@@ -1,0 +1,97 @@
+//! `stepledger doctor` on this machine, and on machines that lack something.
+
+#[path = "common/program.rs"]
+mod common;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use common::{Runs, program, stderr, stdout};
+use serde_json::Value;
+
+/// In a home of its own, without PyTorch, which takes seconds to import.
+fn doctor(program: &mut Command, runs: &Runs) -> Output {
+    program.args(["doctor", "--json", "--out"]).arg(runs.file("runs")).current_dir(runs.path());
+    program.env("STEPLEDGER_HOME", runs.file("home")).env("VIRTUAL_ENV", runs.file("none")).env("PATH", "");
+    program.output().unwrap()
+}
+
+fn object(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}{}", stdout(output), stderr(output)))
+}
+
+fn check<'a>(checkup: &'a Value, name: &str) -> &'a Value {
+    let checks = checkup["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {checkup}"))
+}
+
+#[test]
+fn a_program_without_its_engine_says_so() {
+    let runs = Runs::new();
+    let alone = runs.file("stepledger");
+    fs::copy(env!("CARGO_BIN_EXE_stepledger"), &alone).unwrap();
+    let output = doctor(&mut Command::new(&alone), &runs);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let checkup = object(&output);
+    let engine = check(&checkup, "engine");
+    assert_eq!((&checkup["run_works"], &engine["standing"]), (&false.into(), &"fails".into()), "{engine}");
+    assert!(engine["found"].as_str().unwrap().contains("libstepledger.so is missing"), "{engine}");
+    assert_eq!(check(&checkup, "room for runs")["standing"], "works");
+}
+
+#[test]
+fn an_engine_that_is_no_library_is_a_finding() {
+    let runs = Runs::new();
+    let program = runs.file("stepledger");
+    fs::copy(env!("CARGO_BIN_EXE_stepledger"), &program).unwrap();
+    fs::write(runs.file("libstepledger.so"), "no library").unwrap();
+    let output = doctor(&mut Command::new(&program), &runs);
+    assert_eq!(output.status.code(), Some(1));
+    let checkup = object(&output);
+    let engine = check(&checkup, "engine");
+    assert!(engine["found"].as_str().unwrap().contains("cannot be loaded"), "{engine}");
+    assert!(engine["way_out"].is_string(), "{engine}");
+}
+
+#[test]
+fn what_is_wrong_with_the_home_is_told() {
+    let runs = Runs::new();
+    fs::create_dir(runs.file("home")).unwrap();
+    fs::write(runs.file("home/calibration.json"), "{").unwrap();
+    let checkup = object(&doctor(&mut program(), &runs));
+    let calibration = check(&checkup, "calibration");
+    assert_eq!((&calibration["standing"], &calibration["needed"]), (&"fails".into(), &false.into()));
+    assert_eq!(check(&checkup, "PyTorch")["standing"], "absent");
+}
+
+#[cfg(not(feature = "torch"))]
+#[test]
+fn an_engine_without_libtorch_is_told_from_a_broken_one() {
+    let runs = Runs::new();
+    let output = doctor(&mut program(), &runs);
+    assert_eq!(output.status.code(), Some(1));
+    let checkup = object(&output);
+    let engine = check(&checkup, "engine");
+    assert!(engine["found"].as_str().unwrap().contains("without libtorch"), "{engine}");
+    assert!(engine["way_out"].as_str().unwrap().contains("feature `torch`"), "{engine}");
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn the_engine_finds_libtorch_and_a_hook_that_works() {
+    let runs = Runs::new();
+    let output = doctor(program().env("NVTX_INJECTION64_PATH", "/not/there.so"), &runs);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let checkup = object(&output);
+    assert_eq!(checkup["run_works"], true);
+    for name in ["engine", "libtorch", "allocator hook", "room for runs"] {
+        let check = check(&checkup, name);
+        assert_eq!((&check["standing"], &check["needed"]), (&"works".into(), &true.into()), "{check}");
+    }
+    assert!(check(&checkup, "allocator hook")["found"].as_str().unwrap().contains("16 of 16"));
+    for name in ["CUDA driver", "NVML", "NVRTC", "CUPTI", "kernel cache"] {
+        assert_eq!(check(&checkup, name)["needed"], false);
+    }
+    let tool = check(&checkup, "NVTX tool");
+    assert_eq!(tool["standing"], "fails", "{tool}");
+}
