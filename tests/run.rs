@@ -248,14 +248,14 @@ fn wait_for(condition: impl Fn() -> bool) {
     panic!("waited two minutes in vain");
 }
 
-/// The child may write files of 4 KiB at most: the first flush does not fit, as on a full disk.
+/// The child may write files of 16 KiB at most: a `run.parquet` fits, the first flush does not, as on a full disk.
 #[test]
 fn a_full_disk_stops_the_run_with_the_reason() {
     let runs = Runs::new();
     let inner = runs.command(&format!("{SMALL} --steps 400 --flush-every 100"));
     let args: Vec<_> = inner.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let script =
-        format!("trap '' XFSZ; ulimit -f 8; exec {} {}", env!("CARGO_BIN_EXE_stepledger"), args.join(" "));
+        format!("trap '' XFSZ; ulimit -f 16; exec {} {}", env!("CARGO_BIN_EXE_stepledger"), args.join(" "));
     let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("File too large"), "{}", stderr(&output));
