@@ -68,7 +68,11 @@ mod tests {
             std::thread::sleep(LEAST);
             Ok(())
         };
-        rate(1.0, work, || Ok(waits += 1)).unwrap();
+        rate(1.0, work, || {
+            waits += 1;
+            Ok(())
+        })
+        .unwrap();
         assert_eq!((works, waits), (2 + ROUNDS, 2 + ROUNDS));
         let failing = || Err(RatesError::Torch(tch::TchError::Torch("no memory".to_owned())));
         assert!(rate(1.0, failing, || Ok(())).unwrap_err().to_string().contains("no memory"));

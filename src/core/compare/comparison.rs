@@ -7,7 +7,7 @@ use super::memory::{CategoryBytes, Keyed, by_category, by_moment};
 use super::metrics::{Metric, SideTails, metrics};
 use super::notes::notes;
 use super::repeat::Repeat;
-use super::setting::{Difference, FieldKind, differing};
+use super::setting::{Difference, differing, differing_calibration};
 use super::side::{LeftOut, Side};
 use super::verdict::{Margin, Quantity, Verdict, decide};
 use super::{CompareError, Judged};
@@ -76,7 +76,8 @@ pub fn compare(base: &Side, candidate: &Side, noise_pct: Option<f64>) -> Result<
     refuse_the_same(base, candidate)?;
     let pairs: Vec<(&Repeat, &Repeat)> = base.repeats.iter().zip(&candidate.repeats).collect();
     let (bases, candidates): (Vec<&Repeat>, Vec<&Repeat>) = pairs.iter().copied().unzip();
-    let differences = differing(&base.setting, &candidate.setting);
+    let mut differences = differing(&base.setting, &candidate.setting);
+    differences.extend(differing_calibration(&base.calibrations, &candidate.calibrations));
     let margin = Margin::of(noise_pct);
     let decision = decide(&pairs, &differences, margin);
     let enough = pairs.len() >= ENOUGH_PAIRS;
@@ -113,9 +114,9 @@ fn refuse_the_same(base: &Side, candidate: &Side) -> Result<(), CompareError> {
     on_both.map_or(Ok(()), |run| Err(CompareError::SameRun { run: run.run_id.clone() }))
 }
 
-/// The one field that was changed. How long was measured changes nothing that is measured.
+/// The one field that was changed.
 fn cause(differences: &[Difference]) -> Option<String> {
-    let mut changed = differences.iter().filter(|difference| difference.kind != FieldKind::Length);
+    let mut changed = differences.iter().filter(|difference| difference.kind.has_effects());
     let only = changed.next()?;
     changed.next().is_none().then(|| only.field.clone())
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{RunRow, words};
+use crate::record::{ReferenceRates, RunRow, words};
 use crate::rules::{Variable, differences};
 
 words! {
@@ -19,6 +19,8 @@ words! {
         Choice = "choice",
         /// How long it was measured.
         Length = "length",
+        /// What the machine had been measured to do before.
+        Calibration = "calibration",
     }
 }
 
@@ -54,6 +56,11 @@ impl FieldKind {
         kinds.iter().find(|(fields, _)| fields.contains(&head)).map_or(FieldKind::Choice, |(_, kind)| *kind)
     }
 
+    /// Whether results depend on it.
+    pub fn has_effects(self) -> bool {
+        !matches!(self, FieldKind::Length | FieldKind::Calibration)
+    }
+
     /// Whether two sides that differ in this are not to be judged.
     pub fn forbids_a_verdict(self) -> bool {
         matches!(self, FieldKind::Workload | FieldKind::Machine | FieldKind::Version)
@@ -84,6 +91,28 @@ pub fn setting(run: &RunRow) -> Map<String, Value> {
     fields
 }
 
+/// Under which calibration of its device a run was made: the instant of it; null where there was none.
+pub fn calibration(run: &RunRow) -> Value {
+    match &run.reference_rates {
+        Some(ReferenceRates::Calibrated(rates)) => rates.measured_at.to_rfc3339().into(),
+        Some(ReferenceRates::Datasheet(_)) | None => Value::Null,
+    }
+}
+
+/// Two sides whose runs were made under different calibrations.
+pub fn differing_calibration(base: &[Value], candidate: &[Value]) -> Option<Difference> {
+    let all = |calibrations: &[Value]| match calibrations {
+        [one] => one.clone(),
+        several => several.to_vec().into(),
+    };
+    (base != candidate).then(|| Difference {
+        field: "calibration".to_owned(),
+        kind: FieldKind::Calibration,
+        base: Some(all(base)),
+        candidate: Some(all(candidate)),
+    })
+}
+
 /// The fields in which two settings differ, each with its kind.
 pub fn differing(base: &Map<String, Value>, candidate: &Map<String, Value>) -> Vec<Difference> {
     let difference = |variable: Variable| Difference {
@@ -98,6 +127,18 @@ pub fn differing(base: &Map<String, Value>, candidate: &Map<String, Value>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_calibration_is_told_and_changes_nothing() {
+        let (first, second) = (Value::from("2026-01-31T12:00:00+00:00"), Value::Null);
+        assert_eq!(differing_calibration(&[first.clone()], &[first.clone()]), None);
+        let difference = differing_calibration(&[first.clone()], &[first.clone(), second.clone()]).unwrap();
+        assert_eq!(
+            (difference.base, difference.candidate),
+            (Some(first.clone()), Some(vec![first, second].into()))
+        );
+        assert!(!difference.kind.has_effects() && !difference.kind.forbids_a_verdict());
+    }
 
     #[test]
     fn a_field_is_of_the_kind_of_its_first_part() {

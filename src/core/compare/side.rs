@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::losses::Losses;
 use super::repeat::{Repeat, RunTables};
-use super::setting::{differing, setting};
+use super::setting::{calibration, differing, setting};
 use super::{CompareError, Unusable};
 use crate::record::Machine;
 
@@ -19,6 +19,8 @@ pub struct Side {
     /// What all of them have in common: configuration, machine, versions.
     pub setting: Map<String, Value>,
     pub machine: Machine,
+    /// The calibrations that its runs were made under, each once.
+    pub calibrations: Vec<Value>,
     pub repeats: Vec<Repeat>,
     pub left_out: Vec<LeftOut>,
     pub(super) losses: Losses,
@@ -45,6 +47,7 @@ impl Gathering {
             name: name.to_owned(),
             setting: Map::new(),
             machine: Machine::default(),
+            calibrations: Vec::new(),
             repeats: Vec::new(),
             left_out: Vec::new(),
             losses: Losses::default(),
@@ -61,6 +64,10 @@ impl Gathering {
         } else {
             let fields = differing(&side.setting, &setting).into_iter().map(|difference| difference.field);
             self.varying.extend(fields);
+        }
+        let calibration = calibration(&tables.run);
+        if !side.calibrations.contains(&calibration) {
+            side.calibrations.push(calibration);
         }
         side.losses.add(&tables.steps);
         side.repeats.push(repeat);

@@ -53,9 +53,9 @@ fn differs(comparison: &Comparison) -> String {
         return "Differs: nothing that was recorded".to_owned();
     }
     let lines = comparison.differences.iter().map(difference).collect::<Vec<_>>();
-    let changed = comparison.differences.iter().filter(|d| d.kind != FieldKind::Length).count();
+    let changed = comparison.differences.iter().filter(|d| d.kind.has_effects()).count();
     let variables = match changed {
-        0 => "only how long was measured",
+        0 => "nothing that results depend on",
         1 => "one variable",
         _ => "several variables: no change below can be put down to one of them",
     };
