@@ -78,7 +78,7 @@ mod tests {
     fn one_failure_is_a_failure_and_nothing_is_no_pass() {
         let (pass, fail) = (Row::same("a", 1, 1, ""), Row::same("b", 1, 2, " bytes"));
         let not_run = Row::not_run("c", "no GPU");
-        assert_eq!(verdict(&[pass.clone()]).code(), 0);
+        assert_eq!(verdict(std::slice::from_ref(&pass)).code(), 0);
         assert_eq!(verdict(&[pass.clone(), not_run.clone()]).code(), 77);
         assert_eq!(verdict(&[fail, not_run, pass]).code(), 1);
         assert_eq!(verdict(&[]).code(), 77);

@@ -131,8 +131,9 @@ mod tests {
     #[test]
     fn another_calibration_is_told_and_changes_nothing() {
         let (first, second) = (Value::from("2026-01-31T12:00:00+00:00"), Value::Null);
-        assert_eq!(differing_calibration(&[first.clone()], &[first.clone()]), None);
-        let difference = differing_calibration(&[first.clone()], &[first.clone(), second.clone()]).unwrap();
+        let (one, both) = ([first.clone()], [first.clone(), second.clone()]);
+        assert_eq!(differing_calibration(&one, &one), None);
+        let difference = differing_calibration(&one, &both).unwrap();
         assert_eq!(
             (difference.base, difference.candidate),
             (Some(first.clone()), Some(vec![first, second].into()))
