@@ -1,8 +1,7 @@
 //! `stepledger calibrate`: what a device can do at most.
 
-use stepledger_core::cli::{CalibrateArgs, DONE, Exit, Outcome, keep_rates};
+use stepledger_core::cli::{CalibrateArgs, DONE, Exit, Outcome, all_cores, keep_rates};
 
-use super::run::all_cores;
 use crate::probe::machine;
 use crate::rates::measure;
 use crate::train::device;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use stepledger_core::cli::{
-    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, print, read, stop_flag,
+    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, all_cores, print, read, stop_flag,
 };
 
 use super::progress::Progress;
@@ -115,11 +115,6 @@ fn betas(values: &[f64]) -> Result<(f64, f64), TrainError> {
             allowed: "allowed: two numbers, such as 0.9,0.95".to_owned(),
         }),
     }
-}
-
-/// The threads that a run has unless it is told otherwise.
-pub fn all_cores() -> i32 {
-    std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
 }
 
 fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {

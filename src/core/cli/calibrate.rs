@@ -60,10 +60,16 @@ pub fn run(args: &CalibrateArgs, engine: &impl Engine) -> Outcome {
     if args.noise { calibrate_noise::run(args) } else { engine.calibrate(args) }
 }
 
+/// What is known of the user's machines, and the folder that it is kept in.
+pub fn kept() -> anyhow::Result<(PathBuf, Calibrations)> {
+    let home = home().ok_or_else(|| Exit::input("there is no folder to keep it in; set STEPLEDGER_HOME"))?;
+    let known = Calibrations::load(&home).map_err(Exit::input)?;
+    Ok((home, known))
+}
+
 /// Keeps what was measured of this machine's device, and prints it.
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
-    let home = home().ok_or_else(|| Exit::input("there is no folder to keep it in; set STEPLEDGER_HOME"))?;
-    let mut known = Calibrations::load(&home).map_err(Exit::input)?;
+    let (home, mut known) = kept()?;
     known.of_mut(machine).keep(rates.clone());
     let path = known.save(&home)?;
     let mut stdout = std::io::stdout().lock();

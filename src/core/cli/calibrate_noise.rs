@@ -5,17 +5,16 @@ use std::path::Path;
 
 use chrono::Utc;
 
-use super::calibrate::CalibrateArgs;
+use super::calibrate::{CalibrateArgs, kept};
 use super::exit::{DONE, Exit, Outcome};
 use super::show::write_json;
 use crate::compare::{noise, read_sides};
 use crate::record::RunStatus;
-use crate::store::{Calibrations, Noise, home};
+use crate::store::Noise;
 use crate::sweep::{Program, Ran};
 
 pub fn run(args: &CalibrateArgs) -> Outcome {
-    let home = home().ok_or_else(|| Exit::input("there is no folder to keep it in; set STEPLEDGER_HOME"))?;
-    let mut known = Calibrations::load(&home).map_err(Exit::input)?;
+    let (home, mut known) = kept()?;
     let folder = args.out.join(format!("noise-{}", Utc::now().format("%Y%m%d-%H%M%S")));
     make_pairs(args, &folder)?;
     let (first, second) = read_sides(&folder, SIDES[0], SIDES[1])?;

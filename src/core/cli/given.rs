@@ -38,7 +38,8 @@ impl<T: Args> Args for Given<T> {
     }
 }
 
-fn named(matches: &ArgMatches) -> BTreeSet<String> {
+/// The names of the arguments that were given rather than left to their defaults.
+pub fn named(matches: &ArgMatches) -> BTreeSet<String> {
     let ids = matches.ids().map(|id| id.as_str());
     let given = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     given.map(str::to_owned).collect()

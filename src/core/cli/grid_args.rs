@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 
+use super::given::named;
 use super::run_args::RunArgs;
 use super::words::bytes_of;
 use crate::sweep::AXES;
 
 /// What a sweep gives its runs by itself, or keeps for its own use.
-const OWN: [&str; 4] = ["out", "json", "quiet", "run_id"];
-/// Files that the runs would write over each other.
-const ONE_RUN_ONLY: [&str; 3] = ["save_init", "save", "save_batches"];
+const OWN: [&str; 3] = ["out", "json", "quiet"];
+/// The name of one run, and files that several would write over each other.
+const ONE_RUN_ONLY: [&str; 4] = ["save_init", "save", "save_batches", "run_id"];
 
 /// A grid, as it was given, and the flags beside it.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Args for GridArgs {
         for axis in AXES {
             command = command.mut_arg(axis, several);
         }
-        for flag in ONE_RUN_ONLY.into_iter().chain(["run_id"]) {
+        for flag in ONE_RUN_ONLY {
             command = command.mut_arg(flag, |arg| arg.hide(true));
         }
         command
@@ -62,7 +62,8 @@ fn several(arg: Arg) -> Arg {
 
 impl FromArgMatches for GridArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let named = named(matches);
+        let given = |id: &str| named.contains(id);
         let axis = |flag: &str| Some((flag.to_owned(), matches.get_one::<String>(flag)?.clone()));
         let all = RunArgs::augment_args(Command::new("run"));
         let flags = || all.get_arguments().filter(|arg| given(arg.get_id().as_str()));
@@ -78,7 +79,7 @@ impl FromArgMatches for GridArgs {
             json: matches.get_flag("json"),
             quiet: matches.get_flag("quiet"),
             capacity_bytes: capacity.map(bytes_of),
-            refused: ONE_RUN_ONLY.into_iter().chain(["run_id"]).find(|id| given(id)).map(long),
+            refused: ONE_RUN_ONLY.into_iter().find(|id| given(id)).map(long),
         })
     }
 

@@ -37,6 +37,7 @@ pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;
 pub use run_args::RunArgs;
+pub use settings::all_cores;
 pub use show::{print, read};
 
 use clap::{Parser, Subcommand};

@@ -42,6 +42,7 @@ pub fn settings(model: &ModelArgs, training: &TrainingArgs) -> Map<String, Value
     }
 }
 
-fn all_cores() -> i32 {
+/// The threads that a run has unless it is told otherwise.
+pub fn all_cores() -> i32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
 }
