@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::outliers::clipped;
+use super::outliers::without_spikes;
 use super::{Drift, effective_sample_size, mser5, quantile, trimmed_mean};
 
 /// The share of the steps left out at each end of a run's mean: a tenth.
@@ -35,8 +35,8 @@ impl Settled {
     /// the others; what is left over at the end is no whole cycle. `None` where nothing is left, or a time is
     /// not positive and finite.
     ///
-    /// The search, and nothing else, sees single slow steps no farther than three deviations from the median: a spike
-    /// makes whatever is left without it look better, so that MSER would call all that comes before it warm-up.
+    /// The search, and nothing else, does not see single slow steps: a spike makes whatever is left without it look
+    /// better, so that MSER would call all that comes before it warm-up.
     pub fn of(times: &[f64], cycle: usize) -> Option<Self> {
         let cycle = cycle.max(1);
         let means = times.chunks_exact(cycle).map(|cycle| cycle.iter().sum::<f64>() / cycle.len() as f64);
@@ -44,7 +44,7 @@ impl Settled {
         if cut.is_empty() || cut.iter().any(|time| !time.is_finite()) {
             return None;
         }
-        let log_times = cut.split_off(mser5(&clipped(&cut)));
+        let log_times = cut.split_off(mser5(&without_spikes(&cut)));
         Some(Settled { warmup: cut.len() * cycle, log_times, cut })
     }
 
