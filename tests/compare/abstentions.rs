@@ -114,6 +114,19 @@ fn runs_that_change_their_level_say_nothing() {
 }
 
 #[test]
+fn runs_that_all_settle_late_are_noted() {
+    // Fifteen of the 60 measured steps: a little more than a fifth.
+    let late = Made { warm_steps: 15, ..Made::usual() };
+    let found = compared(5, &late, &Made::usual());
+    assert_eq!(
+        (&found["verdict"], &found["base"]["cut_steps"]),
+        (&json!("same"), &json!([15, 15, 15, 15, 15]))
+    );
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("more than a fifth of the base's") && !notes.contains("candidate's"), "{notes}");
+}
+
+#[test]
 fn one_unsound_run_of_many_is_left_out_with_its_pair() {
     let runs = repeated(10, &Made::usual(), &Made::usual());
     let short = Made { steps: 5, step_ms: 30.0, minute: 6, ..Made::usual() };
@@ -206,4 +219,9 @@ fn runs_at_the_same_time_are_not_judged() {
     let reason = found["reason"].as_str().unwrap();
     assert!(reason.contains("runs b4 and c4 ran at the same time"), "{reason}");
     assert!(!found["notes"].to_string().contains("at the same time"), "said once");
+    // One without a partner slows the others down just as well.
+    let runs = repeated(5, &Made::usual(), &Made::usual());
+    Made { minute: 9, ..Made::usual() }.write(&runs.file("candidate"), "sixth");
+    let found = compare(&runs, &["--json"]).json();
+    assert!(found["reason"].as_str().unwrap().contains("sixth ran at the same time"), "{found}");
 }

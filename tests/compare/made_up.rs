@@ -33,6 +33,8 @@ pub struct Made {
     pub spikes: bool,
     /// Measured steps, counted from 0, that take five times as long.
     pub slow_steps: &'static [i64],
+    /// How many measured steps take twice the time, as those before them do.
+    pub warm_steps: i64,
     /// How much longer the steps of the second half take, as a share.
     pub jump: f64,
     /// Whether an optimizer runs in every step, or in every second step alone, which takes twice the time.
@@ -71,6 +73,7 @@ impl Made {
             slope: 0.0,
             spikes: false,
             slow_steps: &[],
+            warm_steps: 0,
             jump: 0.0,
             optimizer_every: 1,
             steps: 60,
@@ -116,7 +119,7 @@ impl Made {
     fn wall_ns(&self, step: i64) -> i64 {
         let scatter = self.scatter * (step as f64 * 2.399).sin();
         let slope = self.slope * step as f64 / (self.warmup + self.steps) as f64;
-        let warmup = if step < self.warmup { 2.0 } else { 1.0 };
+        let warmup = if step < self.warmup + self.warm_steps { 2.0 } else { 1.0 };
         let spike = if self.spikes && step % 20 == 13 { 3.0 } else { 1.0 };
         let slow = if self.slow_steps.contains(&(step - self.warmup)) { 5.0 } else { 1.0 };
         let jump = if step - self.warmup >= self.steps / 2 { 1.0 + self.jump } else { 1.0 };

@@ -11,7 +11,7 @@ use super::exit::{DONE, Exit, Outcome};
 use super::grid_args::check;
 use super::run_args::RunArgs;
 use super::show::write_json;
-use crate::compare::{noise, read_sides};
+use crate::compare::{noise, read_sides, signed_pct};
 use crate::record::RunStatus;
 use crate::stats::{FEWEST_STEPS, SURE_STEPS};
 use crate::store::{Calibrations, Noise};
@@ -25,6 +25,9 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     let (found, path) =
         measure(args, &folder, (&home, &mut known), |out, run_id| program.run(out, run_id, &args.flags))?;
     tell(&found, args.json)?;
+    if let Some(doubt) = doubt(&found) {
+        eprintln!("{doubt}");
+    }
     eprintln!("kept in {}; the runs are in {}", path.display(), folder.display());
     Ok(DONE)
 }
@@ -84,6 +87,17 @@ fn completed(ran: Ran) -> anyhow::Result<()> {
     let reason = ran.reason.unwrap_or_else(|| ran.status.to_string());
     let message = format!("run {} did not complete: {reason}", ran.dir.display());
     Err(if ran.refused { Exit::input(message) } else { anyhow::Error::msg(message) })
+}
+
+/// Runs of the same program differ by 0 on average, but for chance.
+fn doubt(noise: &Noise) -> Option<String> {
+    (noise.mean_pct.abs() > noise.half_width_pct).then(|| {
+        format!(
+            "side b differs from side a by {} on average, which is more than chance: something on this machine \
+             changed while it was measured; measure again when it is quiet",
+            signed_pct(noise.mean_pct)
+        )
+    })
 }
 
 fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
@@ -168,6 +182,22 @@ mod tests {
         let error = error.unwrap_err().to_string();
         assert!(error.contains("a-0000 did not complete: the disk was full"), "{error}");
         assert!(!home.exists());
+    }
+
+    #[test]
+    fn sides_that_differ_by_more_than_chance_are_doubted() {
+        let noise = |mean_pct| Noise {
+            measured_at: chrono::DateTime::UNIX_EPOCH,
+            device: None,
+            pairs: 5,
+            half_width_pct: 1.5,
+            pair_sd_pct: 1.0,
+            mean_pct,
+            step_ms: 10.0,
+            flags: Vec::new(),
+        };
+        assert_eq!((doubt(&noise(1.4)), doubt(&noise(-1.4))), (None, None));
+        assert!(doubt(&noise(-1.6)).is_some_and(|doubt| doubt.contains("−1.60 % on average")));
     }
 
     #[test]

@@ -89,7 +89,8 @@ pub fn compare(base: &Side, candidate: &Side, noise: Option<&Noise>) -> Result<C
     let (bases, candidates) = (of_base.used.as_slice(), of_candidate.used.as_slice());
     let mut differences = differing(&base.setting, &candidate.setting);
     differences.extend(differing_calibration(&base.calibrations, &candidate.calibrations));
-    let decision = decide(pairs, &differences, margin);
+    let runs: Vec<&Repeat> = base.repeats.iter().chain(&candidate.repeats).collect();
+    let decision = decide(pairs, &runs, &differences, margin);
     Ok(Comparison {
         verdict: decision.verdict,
         differs: differences.iter().map(|difference| difference.field.clone()).collect(),
@@ -107,7 +108,7 @@ pub fn compare(base: &Side, candidate: &Side, noise: Option<&Noise>) -> Result<C
         moments: by_moment(bases, candidates),
         losses: compare_losses(&base.losses, &candidate.losses),
         tails: Tails { base: SideTails::of(bases), candidate: SideTails::of(candidates) },
-        notes: notes(pairs, &decision, margin, noise),
+        notes: notes(pairs, &runs, &decision, margin, noise),
         base: repeats(base, &of_base),
         candidate: repeats(candidate, &of_candidate),
         reason: decision.reason,

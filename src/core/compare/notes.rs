@@ -7,27 +7,50 @@ use super::repeat::Repeat;
 use super::schedule::{apart, overlap};
 use super::sound::why_unsound;
 use super::verdict::Decision;
+use crate::stats::FEWEST_PAIRS;
 use crate::store::Noise;
 
 /// How many runs a note names.
 const NAMED: usize = 3;
+/// The share of a run's measured steps that a warm-up should not reach into.
+const LATE: f64 = 0.2;
 /// The noise of steps that are longer or shorter by this factor is that of another program.
 const OTHER_STEPS: f64 = 3.0;
 
-pub fn notes(pairs: &Pairs, decision: &Decision, margin: Margin, noise: Option<&Noise>) -> Vec<String> {
-    let runs: Vec<&Repeat> = pairs.iter().flat_map(|(base, candidate)| [*base, *candidate]).collect();
+/// Of the pairs that were judged, and of all runs of both sides.
+pub fn notes(
+    pairs: &Pairs,
+    all: &[&Repeat],
+    decision: &Decision,
+    margin: Margin,
+    noise: Option<&Noise>,
+) -> Vec<String> {
+    let (base, candidate): (Vec<&Repeat>, Vec<&Repeat>) = pairs.iter().copied().unzip();
+    let runs = [base.as_slice(), &candidate].concat();
     let notes = [
         apart(pairs),
-        overlap(pairs),
+        overlap(all),
+        late("base", &base),
+        late("candidate", &candidate),
         unsound(&runs, margin),
         unknown_overhead(&runs),
         uncounted(&runs),
-        varying_peaks(pairs),
+        varying_peaks(&base, &candidate),
         no_noise(noise),
         noise.and_then(|noise| noise_of_others(&runs, margin, noise)),
     ];
     // What the reason says need not be said again.
     notes.into_iter().flatten().filter(|note| !decision.reason.contains(note)).collect()
+}
+
+/// Level runs lose a fifth of their steps now and then, by chance, but not all runs of a side.
+fn late(role: &str, runs: &[&Repeat]) -> Option<String> {
+    let is_late = |run: &&Repeat| run.time.cut_share() > LATE;
+    (runs.len() >= FEWEST_PAIRS && runs.iter().all(is_late)).then(|| {
+        format!(
+            "more than a fifth of the {role}'s measured steps was cut off as warm-up in every run; run more warm-up steps"
+        )
+    })
 }
 
 fn unsound(runs: &[&Repeat], margin: Margin) -> Option<String> {
@@ -45,9 +68,8 @@ fn unknown_overhead(runs: &[&Repeat]) -> Option<String> {
     Some(format!("what the instruments cost is not known, of run {} for one", unknown.run_id))
 }
 
-fn varying_peaks(pairs: &Pairs) -> Option<String> {
-    let (base, candidate): (Vec<&Repeat>, Vec<&Repeat>) = pairs.iter().copied().unzip();
-    let varies = [peaks(&base), peaks(&candidate)].into_iter().flatten().any(|span| span.varies());
+fn varying_peaks(base: &[&Repeat], candidate: &[&Repeat]) -> Option<String> {
+    let varies = [peaks(base), peaks(candidate)].into_iter().flatten().any(|span| span.varies());
     varies.then(|| "the runs of a side have different peaks; the highest are shown".to_owned())
 }
 

@@ -8,9 +8,9 @@ use super::repeat::Repeat;
 /// Between the two runs of a pair, at most: what else a machine does, and how warm it is, follows the hours of the day.
 const FAR_APART: TimeDelta = TimeDelta::hours(6);
 
-/// Two runs that ran at the same time.
-pub fn overlap(pairs: &Pairs) -> Option<String> {
-    let mut runs: Vec<&Repeat> = pairs.iter().flat_map(|(base, candidate)| [*base, *candidate]).collect();
+/// Two runs that ran at the same time, of either side and whether they are in a pair or not.
+pub fn overlap(runs: &[&Repeat]) -> Option<String> {
+    let mut runs = runs.to_vec();
     runs.sort_by_key(|run| run.started_at);
     let at_once = |two: &&[&Repeat]| two[0].finished_at.is_some_and(|end| end > two[1].started_at);
     let two = runs.windows(2).find(at_once)?;

@@ -46,13 +46,13 @@ pub struct Decision {
     pub pairs_needed: Option<usize>,
 }
 
-/// Judges the pairs, or says why not.
-pub fn decide(pairs: &Pairs, differs: &[Difference], margin: Margin) -> Decision {
+/// Judges the pairs, or says why not; `runs` are all of both sides.
+pub fn decide(pairs: &Pairs, runs: &[&Repeat], differs: &[Difference], margin: Margin) -> Decision {
     let quantity = quantity(pairs);
     let abstention = forbidden(differs)
         .or_else(|| uncounted(pairs, differs))
         .or_else(|| too_few(pairs))
-        .or_else(|| overlap(pairs))
+        .or_else(|| overlap(runs))
         .or_else(|| unsound(pairs, margin))
         .or_else(|| drifting(pairs, margin));
     if let Some(reason) = abstention {

@@ -83,6 +83,11 @@ pub struct RunEstimate {
 }
 
 impl RunEstimate {
+    /// The share of what was measured that was cut off as warm-up.
+    pub fn cut_share(&self) -> f64 {
+        1.0 - self.kept as f64 / self.measured as f64
+    }
+
     /// Why the run is no sound unit of a comparison with `margin` (of logarithms); `None` where it is one.
     pub fn weakness(&self, margin: f64) -> Option<Weakness> {
         self.weaknesses(margin).next()
