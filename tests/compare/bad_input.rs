@@ -67,14 +67,19 @@ fn a_folder_of_several_configurations_is_refused_by_their_fields() {
 fn nothing_to_compare_is_said() {
     let runs = repeated(1, &Made::usual(), &Made::usual());
     refused(&runs, "base", "nowhere", &["nowhere"]);
+    refused(&runs, "base", "", &["is called \"\""]);
     std::fs::create_dir(runs.file("hollow")).unwrap();
     refused(&runs, "base", "hollow", &["no run in", "hollow"]);
     Made { steps: 0, ..Made::usual() }.write(runs.path(), "unmeasured");
-    refused(&runs, "base", "unmeasured", &["no measured step (4 of warm-up)", "--steps"]);
+    refused(&runs, "base", "unmeasured", &["no measured step (4 of warm-up)", "--steps 60"]);
     Made { schema_version: SCHEMA_VERSION + 1, ..Made::usual() }.write(runs.path(), "from-the-future");
     refused(&runs, "base", "from-the-future", &["schema version", "at least as new"]);
     Made { step_ms: 0.0, ..Made::usual() }.write(runs.path(), "timeless");
     refused(&runs, "base", "timeless", &["took 0 ns"]);
     Made { status: RunStatus::Failed, ..Made::usual() }.write(&runs.file("failures"), "one");
     refused(&runs, "base", "failures", &["no run in failures can be compared", "one: it did not complete"]);
+    for run in 0..7 {
+        Made { status: RunStatus::Failed, ..Made::usual() }.write(&runs.file("many"), &format!("f{run}"));
+    }
+    refused(&runs, "base", "many", &["f4: it did not complete", "; and 2 more"]);
 }

@@ -1,7 +1,10 @@
 //! Names that stand for runs.
 
+use serde_json::json;
+use stepledger::record::RunStatus;
+
 use super::made_up::Made;
-use super::{Runs, repeated, stepledger};
+use super::{Runs, program, repeated, stderr, stdout, stepledger};
 
 fn five() -> Runs {
     repeated(5, &Made::usual(), &Made { step_ms: 11.0, ..Made::usual() })
@@ -48,6 +51,72 @@ fn a_folder_of_runs_can_be_moved_with_its_names() {
     }
     let compared = stepledger(&moved, &["compare", "main", "candidate", "--json"]);
     assert_eq!(compared.json()["verdict"], "slower", "{}", compared.stderr);
+}
+
+/// What lies in the folder one happens to be in hides no run, no folder of runs and no baseline.
+#[test]
+fn the_folder_of_runs_goes_before_the_working_folder() {
+    let runs = five();
+    stepledger(&runs, &["baseline", "set", "main", "base"]);
+    let here = Runs::new();
+    for name in ["base", "main", "candidate"] {
+        std::fs::create_dir(here.file(name)).unwrap();
+    }
+    Made::usual().write(&here.file("elsewhere"), "one");
+    let compare = |base: &str, candidate: &str| {
+        let mut command = program();
+        command.args(["compare", base, candidate, "--json", "--out"]).arg(runs.path());
+        stdout(&command.current_dir(here.path()).env("STEPLEDGER_HOME", runs.path()).output().unwrap())
+    };
+    for base in ["base", "main"] {
+        assert!(
+            compare(base, "candidate").contains("\"verdict\": \"slower\""),
+            "{}",
+            compare(base, "candidate")
+        );
+    }
+    // A path is one, where nothing in the folder of runs is called so.
+    for path in ["elsewhere", "./elsewhere", "elsewhere/one"] {
+        assert!(compare(path, "candidate").contains("one run a side"), "{path}");
+    }
+    // A run there, and not the one in the folder of runs.
+    Made::usual().write(here.path(), "b-0");
+    assert!(compare("./b-0", "candidate").contains("\"b-0\""), "{}", compare("./b-0", "candidate"));
+}
+
+#[test]
+fn a_list_of_nothing_says_so() {
+    let runs = five();
+    let said = stepledger(&runs, &["baseline", "list"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""));
+    assert!(
+        said.stderr.contains("no baseline in") && said.stderr.contains("baseline set"),
+        "{}",
+        said.stderr
+    );
+    let output = program().args(["baseline", "list", "--out"]).arg(runs.file("nowhere")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("nowhere") && stderr(&output).contains("--out"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_cannot_be_compared_is_no_baseline() {
+    let runs = five();
+    Made { status: RunStatus::Failed, ..Made::usual() }.write(runs.path(), "failed");
+    Made { status: RunStatus::Failed, ..Made::usual() }.write(&runs.file("failures"), "one");
+    Made { steps: 0, ..Made::usual() }.write(runs.path(), "unmeasured");
+    Made { minute: 90, ..Made::usual() }.with("seed", json!(9)).write(&runs.file("candidate"), "other");
+    for (run, part) in [
+        ("failed", "did not complete: failed"),
+        ("failures", "no run in failures can be compared"),
+        ("unmeasured", "no measured step"),
+        ("candidate", "several configurations"),
+    ] {
+        let said = stepledger(&runs, &["baseline", "set", "main", run]);
+        assert_eq!(said.code, Some(2), "{run}");
+        assert!(said.stderr.contains(part), "{run}: {}", said.stderr);
+    }
+    assert!(!runs.file("baselines.json").exists());
 }
 
 #[test]

@@ -23,10 +23,22 @@ pub struct Made {
     pub step_ms: f64,
     /// What this process drew by lot, as a share.
     pub lot: f64,
+    /// How much of what five processes usually draw ([`LOTS`]) they do.
+    pub lots: f64,
+    /// How far steps are off the level, as a share, at most.
+    pub scatter: f64,
     /// How much longer the last step takes than the first, as a share.
     pub slope: f64,
     /// Whether a step in twenty takes three times as long.
     pub spikes: bool,
+    /// Measured steps, counted from 0, that take five times as long.
+    pub slow_steps: &'static [i64],
+    /// How many measured steps take twice the time, as those before them do.
+    pub warm_steps: i64,
+    /// How much longer the steps of the second half take, as a share.
+    pub jump: f64,
+    /// Whether an optimizer runs in every step, or in every second step alone, which takes twice the time.
+    pub optimizer_every: i64,
     pub steps: i64,
     pub warmup: i64,
     pub config: Map<String, Value>,
@@ -45,6 +57,9 @@ pub struct Made {
     /// When it started, in minutes.
     pub minute: i64,
     pub schema_version: i32,
+    pub device: &'static str,
+    pub device_facts: DeviceFacts,
+    pub memory_bytes: Option<i64>,
 }
 
 impl Made {
@@ -53,8 +68,14 @@ impl Made {
         Made {
             step_ms: 10.0,
             lot: 0.0,
+            lots: 1.0,
+            scatter: 0.01,
             slope: 0.0,
             spikes: false,
+            slow_steps: &[],
+            warm_steps: 0,
+            jump: 0.0,
+            optimizer_every: 1,
             steps: 60,
             warmup: 4,
             config: serde_json::from_value(config).unwrap(),
@@ -70,6 +91,9 @@ impl Made {
             loss: |step| 5.0 / (step as f64 + 1.0),
             minute: 0,
             schema_version: SCHEMA_VERSION,
+            device: "cpu",
+            device_facts: DeviceFacts::default(),
+            memory_bytes: None,
         }
     }
 
@@ -86,18 +110,26 @@ impl Made {
         for step in 0..self.warmup + self.steps {
             let wall_ns = self.wall_ns(step);
             let moments = if self.trace == Trace::Phases { Vec::new() } else { self.moments(step) };
-            writer.push(self.step(step, wall_ns), phases(step, wall_ns), moments, Vec::new());
+            writer.push(self.step(step, wall_ns), self.phases(step, wall_ns), moments, Vec::new());
         }
         writer.finish(&run, &[]).unwrap();
     }
 
     /// Steps scatter by a percent or so, and repeat themselves; warm-up steps take twice the time.
     fn wall_ns(&self, step: i64) -> i64 {
-        let scatter = 0.01 * (step as f64 * 2.399).sin();
+        let scatter = self.scatter * (step as f64 * 2.399).sin();
         let slope = self.slope * step as f64 / (self.warmup + self.steps) as f64;
-        let warmup = if step < self.warmup { 2.0 } else { 1.0 };
+        let warmup = if step < self.warmup + self.warm_steps { 2.0 } else { 1.0 };
         let spike = if self.spikes && step % 20 == 13 { 3.0 } else { 1.0 };
-        (self.step_ms * 1e6 * spike * warmup * (1.0 + scatter) * (1.0 + slope) * (1.0 + self.lot)) as i64
+        let slow = if self.slow_steps.contains(&(step - self.warmup)) { 5.0 } else { 1.0 };
+        let jump = if step - self.warmup >= self.steps / 2 { 1.0 + self.jump } else { 1.0 };
+        let cycle = if self.has_optimizer(step) { self.optimizer_every as f64 } else { 1.0 };
+        let factor = spike * slow * jump * cycle;
+        (self.step_ms * 1e6 * factor * warmup * (1.0 + scatter) * (1.0 + slope) * (1.0 + self.lot)) as i64
+    }
+
+    fn has_optimizer(&self, step: i64) -> bool {
+        step % self.optimizer_every == self.optimizer_every - 1
     }
 
     fn step(&self, step: i64, wall_ns: i64) -> StepRow {
@@ -146,10 +178,39 @@ impl Made {
         DateTime::from_timestamp_nanos(1_764_000_000_000_000_000) + TimeDelta::minutes(self.minute)
     }
 
+    fn phases(&self, step: i64, wall_ns: i64) -> Vec<PhaseRow> {
+        let row = |kind, phase: Phase, name: &str, total_ns: f64| PhaseRow {
+            step,
+            kind,
+            phase,
+            name: name.into(),
+            parent: None,
+            calls: 1,
+            begin_ns: None,
+            total_ns: total_ns as i64,
+            device_ns: None,
+            lead_ns: None,
+        };
+        let mut rows: Vec<PhaseRow> = SHARES
+            .iter()
+            .filter(|(phase, _)| *phase != Phase::Optimizer || self.has_optimizer(step))
+            .map(|(phase, share)| row(SpanKind::Phase, *phase, phase.as_str(), share * wall_ns as f64))
+            .collect();
+        // Nested in forward, or no part of the step: neither belongs to a phase's time.
+        rows.push(row(SpanKind::Scope, Phase::Forward, "h.0", 0.2 * wall_ns as f64));
+        rows.push(row(SpanKind::Between, Phase::Validation, "validation", 3e6));
+        rows
+    }
+
     fn run(&self, run_id: &str) -> RunRow {
         let host = Some(self.host.to_owned());
-        let machine =
-            Machine { host, cpu: Some("a cpu".to_owned()), torch_threads: Some(2), ..Machine::default() };
+        let machine = Machine {
+            host,
+            cpu: Some("a cpu".to_owned()),
+            torch_threads: Some(2),
+            memory_bytes: self.memory_bytes,
+            ..Machine::default()
+        };
         RunRow {
             schema_version: self.schema_version,
             run_id: run_id.to_owned(),
@@ -160,13 +221,13 @@ impl Made {
             started_at: self.started_at(),
             finished_at: Some(self.started_at() + TimeDelta::seconds(20)),
             config: self.config.clone(),
-            device: "cpu".to_owned(),
+            device: self.device.to_owned(),
             parameters: Some(750),
             trace: self.trace,
             capacity_bytes: None,
             out_of_memory: None,
             machine,
-            device_facts: DeviceFacts::default(),
+            device_facts: self.device_facts.clone(),
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: Some(self.torch.to_owned()),
@@ -178,29 +239,6 @@ impl Made {
     }
 }
 
-fn phases(step: i64, wall_ns: i64) -> Vec<PhaseRow> {
-    let row = |kind, phase: Phase, name: &str, total_ns: f64| PhaseRow {
-        step,
-        kind,
-        phase,
-        name: name.into(),
-        parent: None,
-        calls: 1,
-        begin_ns: None,
-        total_ns: total_ns as i64,
-        device_ns: None,
-        lead_ns: None,
-    };
-    let mut rows: Vec<PhaseRow> = SHARES
-        .iter()
-        .map(|(phase, share)| row(SpanKind::Phase, *phase, phase.as_str(), share * wall_ns as f64))
-        .collect();
-    // Nested in forward, or no part of the step: neither belongs to a phase's time.
-    rows.push(row(SpanKind::Scope, Phase::Forward, "h.0", 0.2 * wall_ns as f64));
-    rows.push(row(SpanKind::Between, Phase::Validation, "validation", 3e6));
-    rows
-}
-
 /// What five processes drew by lot.
 pub const LOTS: [f64; 5] = [0.0, 0.004, -0.003, 0.002, -0.004];
 
@@ -210,7 +248,8 @@ pub fn sides(out: &Path, pairs: usize, base: &Made, candidate: &Made) {
     for pair in 0..pairs {
         let minute = 2 * pair as i64;
         let lots = [LOTS[pair % 5], LOTS[(pair + 2) % 5]];
-        let made = |made: &Made, lot: f64, minute| Made { lot: made.lot + lot, minute, ..made.clone() };
+        let made =
+            |made: &Made, lot: f64, minute| Made { lot: made.lot + made.lots * lot, minute, ..made.clone() };
         // Names in another order than the starts, which are what counts.
         let name = |side: &str| format!("{side}-{}", (pair * 7 + 3) % pairs.max(1));
         made(base, lots[0], minute).write(&out.join("base"), &name("b"));

@@ -69,7 +69,21 @@ fn losses_are_compared_step_by_step() {
     assert_eq!((&losses["first_difference_step"], &found["verdict"]), (&json!(9), &json!("same")));
     let text = compare(&repeated(1, &Made::usual(), &broken), &[]).stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("the candidate's is no finite number in step 9"), "{text}");
+    assert!(words.contains("the candidate's is no finite number in step 9 of run c-0"), "{text}");
+}
+
+#[test]
+fn a_broken_loss_counts_in_any_repeat_and_the_first_run_is_the_one_that_started_first() {
+    let runs = repeated(5, &Made::usual(), &Made::usual());
+    let usual = Made::usual().loss;
+    let breaks = |step: i64| if step == 20 { f64::NAN } else { 5.0 / (step as f64 + 1.0) };
+    // By name it is the first of its side, and by its start the last.
+    Made { minute: 100, loss: breaks, ..Made::usual() }.write(&runs.file("candidate"), "a-late-one");
+    Made { minute: 99, loss: usual, ..Made::usual() }.write(&runs.file("base"), "partner");
+    let losses = &compare(&runs, &["--json"]).json()["losses"];
+    assert_eq!((&losses["same"], &losses["repeats_differ"]), (&json!(true), &json!(true)), "{losses}");
+    assert_eq!(losses["candidate_not_finite_from"], 20);
+    assert_eq!(losses["candidate_not_finite_run"], "a-late-one");
 }
 
 #[test]

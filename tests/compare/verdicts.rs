@@ -4,7 +4,7 @@ use serde_json::json;
 use stepledger::record::Trace;
 
 use super::made_up::Made;
-use super::{compare, compared, metric, near, repeated};
+use super::{Runs, compare, compared, metric, near, repeated, stepledger};
 
 fn slower(factor: f64) -> Made {
     Made { step_ms: 10.0 * factor, ..Made::usual() }
@@ -30,7 +30,7 @@ fn what_cannot_be_told_yet_says_how_many_pairs_would() {
     assert_eq!(found["verdict"], "cannot_tell", "{found}");
     let needed = found["pairs_needed"].as_i64().unwrap();
     assert!(needed > 5, "{needed}");
-    assert!(found["reason"].as_str().unwrap().contains(&format!("about {needed} pairs")), "{found}");
+    assert!(found["reason"].as_str().unwrap().contains(&format!("roughly {needed} pairs")), "{found}");
 }
 
 #[test]
@@ -103,6 +103,7 @@ fn the_trace_depth_can_be_the_variable_and_takes_the_bytes_with_it() {
 
 #[test]
 fn spikes_move_the_tails_alone() {
+    // Three of 60 steps in each of five runs.
     let spiky = Made { spikes: true, ..Made::usual() };
     let found = compared(5, &Made::usual(), &spiky);
     assert_eq!(found["verdict"], "same", "{found}");
@@ -110,6 +111,82 @@ fn spikes_move_the_tails_alone() {
     near(&candidate["p50_ms"], 10.0, 0.1);
     near(&candidate["max_ms"], 30.0, 0.5);
     near(&base["max_ms"], 10.1, 0.1);
-    assert_eq!(base["slow_steps"], 0);
-    assert!(candidate["slow_steps"].as_i64() >= Some(5), "{candidate}");
+    assert_eq!((&base["slow_steps"], &base["steps"]), (&json!(0), &json!(300)));
+    assert_eq!((&candidate["slow_steps"], &candidate["steps"]), (&json!(15), &json!(300)), "{candidate}");
+}
+
+#[test]
+fn early_spikes_are_told_whatever_is_cut_off_as_warm_up() {
+    let spiky = Made { slow_steps: &[15, 20, 29], ..Made::usual() };
+    let found = compared(5, &Made::usual(), &spiky);
+    assert_eq!(found["verdict"], "same", "{found}");
+    assert_eq!(found["tails"]["candidate"]["slow_steps"], 15, "{found}");
+    near(&found["tails"]["candidate"]["max_ms"], 50.0, 1.0);
+    let (cut, measured) = (&found["candidate"]["cut_steps"], &found["candidate"]["measured_steps"]);
+    assert!(cut.as_array().unwrap().iter().all(|cut| cut.as_i64() <= Some(30)), "{cut}");
+    assert_eq!(measured, &json!([60, 60, 60, 60, 60]));
+    let text = compare(&repeated(5, &Made::usual(), &spiky), &[]).stdout;
+    assert!(text.contains("cut off as warm-up: ") && text.contains("of 60 measured steps"), "{text}");
+}
+
+/// The base is the run and not a folder: it speaks for itself step by step, against the earliest of the others.
+#[test]
+fn one_run_against_a_folder_has_the_interval_within_the_runs() {
+    let runs = repeated(5, &Made::usual(), &slower(1.2));
+    for (base, candidate, change) in
+        [("base/b-3", "candidate", 20.0), ("candidate/c-3", "base", -100.0 / 6.0)]
+    {
+        let found = stepledger(&runs, &["compare", base, candidate, "--json"]).json();
+        assert!(found["reason"].as_str().unwrap().contains("one run a side"), "{found}");
+        let step = metric(&found, "step");
+        near(&step["low_pct"], change, 1.5);
+        near(&step["high_pct"], change, 1.5);
+    }
+}
+
+#[test]
+fn a_step_for_each_micro_batch_is_judged_by_whole_cycles() {
+    let micro = |step_ms: f64| Made { optimizer_every: 2, steps: 120, step_ms, ..Made::usual() };
+    let found = compared(5, &micro(10.0), &micro(11.0));
+    assert_eq!(found["verdict"], "slower", "{found}");
+    // Steps of 10 and 20 ms in turns, of which a twentieth of each optimizer's.
+    near(&metric(&found, "step")["base"], 15.0, 0.2);
+    near(&metric(&found, "optimizer")["base"], 0.5, 0.02);
+    assert_eq!(found["tails"]["base"]["steps"], 300, "cycles: {found}");
+    assert_eq!(found["tails"]["base"]["slow_steps"], 0);
+}
+
+#[test]
+fn copies_of_a_run_are_no_repeats() {
+    let runs = repeated(1, &Made::usual(), &slower(1.2));
+    for side in ["base/b-0", "candidate/c-0"] {
+        for copy in 1..5 {
+            let (from, to) = (runs.file(side), runs.file(&format!("{side}-copy-{copy}")));
+            std::fs::create_dir(&to).unwrap();
+            for file in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+                std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+            }
+        }
+    }
+    let found = compare(&runs, &["--json"]).json();
+    assert_eq!((&found["verdict"], &found["pairs"]), (&json!("cannot_tell"), &json!(1)), "{found}");
+    let left_out = found["base"]["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 4);
+    assert_eq!(left_out[0]["run"], "b-0-copy-1");
+    assert!(left_out[0]["why"].as_str().unwrap().contains("a copy of run b-0"), "{left_out:?}");
+}
+
+#[test]
+fn only_bytes_are_exact() {
+    let still = Made { scatter: 0.0, ..Made::usual() };
+    let runs = Runs::new();
+    for (minute, side, id) in
+        [(0, "base", "a"), (1, "candidate", "b"), (2, "base", "c"), (3, "candidate", "d")]
+    {
+        Made { minute, ..still.clone() }.write(&runs.file(side), id);
+    }
+    let text = compare(&runs, &[]).stdout;
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+    assert!(line("step ").contains("0.00 % to 0.00 %") && line("peak ").contains("exact"), "{text}");
+    assert!(!text.contains("-0.0") && !text.contains("+0.00 %"), "{text}");
 }

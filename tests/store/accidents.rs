@@ -7,6 +7,7 @@ use std::path::Path;
 use stepledger::record::{RunRow, RunStatus, SCHEMA_VERSION};
 use stepledger::store::{Dataset, DatasetWriter, StoreError};
 
+use crate::program::python;
 use crate::{Rows, create, push, rows};
 
 #[test]
@@ -172,4 +173,21 @@ fn experiments_are_added_one_after_the_other() {
         assert_eq!(kept, vec![rows::experiment(); times].concat());
     }
     assert_eq!(Rows::read(&dir), Rows::of(0..1));
+}
+
+#[test]
+fn what_other_tools_wrote_again_is_read_or_its_compression_is_named() {
+    let out = tempfile::tempdir().unwrap();
+    let mut writer = create(out.path(), "rewritten");
+    push(&mut writer, 0..3);
+    let dir = writer.finish(&rows::run("rewritten", RunStatus::Complete), &rows::open()).unwrap();
+    let rewrite = |codec| python("tests/python/recompress.py", &[&dir.to_string_lossy(), codec]);
+    for codec in ["snappy", "none"] {
+        assert!(rewrite(codec)["tables"].as_i64() >= Some(5));
+        assert_eq!(Rows::read(&dir), Rows::of(0..3), "{codec}");
+    }
+    rewrite("gzip");
+    let message = Dataset::open(&dir).unwrap_err().to_string();
+    assert!(message.contains("run.parquet is compressed with GZIP,"), "{message}");
+    assert!(message.contains("Zstandard or Snappy") && !message.contains("damaged"), "{message}");
 }

@@ -1,5 +1,8 @@
 //! The dataset on disk: what is written reads back, whatever happens in between.
 
+#[path = "../common/program.rs"]
+mod program;
+
 mod accidents;
 mod frozen;
 mod locating;

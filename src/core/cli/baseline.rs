@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 
 use super::exit::{DONE, Exit, Outcome};
 use super::show::write_json;
-use crate::compare::{Found, find};
-use crate::store::{Baselines, Dataset, exactly};
+use crate::compare::{Found, find, read_side};
+use crate::store::Baselines;
 
 /// Name runs to compare against
 #[derive(Debug, Args)]
@@ -60,15 +60,14 @@ pub fn run(args: &BaselineArgs) -> Outcome {
 }
 
 fn set(out: &Path, name: &str, run: &str) -> Outcome {
-    if name.is_empty() || exactly(out, name).is_some() || out.join(name).is_dir() {
+    if name.is_empty() || out.join(name).is_dir() {
         let message =
             format!("{name:?} cannot name a baseline: a run or folder is called so; choose another name");
         return Err(Exit::input(message));
     }
     let found = find(out, run).map_err(Exit::input)?;
-    if let Found::Run(dir) = &found {
-        Dataset::open(dir).map_err(Exit::input)?;
-    }
+    // What cannot be compared with anything is no baseline.
+    read_side(run, &found).map_err(Exit::input)?;
     let (Found::Run(place) | Found::Folder(place)) = found;
     let mut baselines = Baselines::load(out).map_err(Exit::input)?;
     baselines.set(out, name, &place, Utc::now());
@@ -78,6 +77,10 @@ fn set(out: &Path, name: &str, run: &str) -> Outcome {
 }
 
 fn list(out: &Path, json: bool) -> Outcome {
+    if !out.is_dir() {
+        let message = format!("there is no folder {}; name the folder of runs with --out", out.display());
+        return Err(Exit::input(message));
+    }
     let baselines = Baselines::load(out).map_err(Exit::input)?;
     let mut stdout = std::io::stdout().lock();
     if json {
@@ -89,6 +92,9 @@ fn list(out: &Path, json: bool) -> Outcome {
         }
     }
     stdout.flush()?;
+    if !json && baselines.iter().next().is_none() {
+        eprintln!("no baseline in {}; `stepledger baseline set NAME RUN` makes one", out.display());
+    }
     Ok(DONE)
 }
 

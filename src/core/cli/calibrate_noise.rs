@@ -1,44 +1,80 @@
 //! `stepledger calibrate --noise`: how much runs of the same program differ.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::Utc;
+use clap::{Args, Command};
 
 use super::calibrate::{CalibrateArgs, kept};
 use super::exit::{DONE, Exit, Outcome};
+use super::grid_args::check;
+use super::run_args::RunArgs;
 use super::show::write_json;
-use crate::compare::{noise, read_sides};
+use crate::compare::{noise, read_sides, signed_pct};
 use crate::record::RunStatus;
-use crate::store::Noise;
-use crate::sweep::{Program, Ran};
+use crate::stats::{FEWEST_STEPS, SURE_STEPS};
+use crate::store::{Calibrations, Noise};
+use crate::sweep::{Program, Ran, SweepError};
 
 pub fn run(args: &CalibrateArgs) -> Outcome {
+    refuse_few_steps(&args.flags).map_err(Exit::input)?;
     let (home, mut known) = kept()?;
+    let program = Program::this()?;
     let folder = args.out.join(format!("noise-{}", Utc::now().format("%Y%m%d-%H%M%S")));
-    make_pairs(args, &folder)?;
-    let (first, second) = read_sides(&folder, SIDES[0], SIDES[1])?;
-    let found = noise(&first, &second, &args.flags, Utc::now())?;
-    known.of_mut(&first.machine).noise = Some(found.clone());
-    let path = known.save(&home)?;
+    let (found, path) =
+        measure(args, &folder, (&home, &mut known), |out, run_id| program.run(out, run_id, &args.flags))?;
     tell(&found, args.json)?;
+    if let Some(doubt) = doubt(&found) {
+        eprintln!("{doubt}");
+    }
     eprintln!("kept in {}; the runs are in {}", path.display(), folder.display());
     Ok(DONE)
+}
+
+/// Makes the pairs with `make`, which is given a run's folder of runs and its id, and keeps what they differ by.
+fn measure(
+    args: &CalibrateArgs,
+    folder: &Path,
+    (home, known): (&Path, &mut Calibrations),
+    make: impl Fn(&Path, &str) -> Result<Ran, SweepError>,
+) -> anyhow::Result<(Noise, PathBuf)> {
+    make_pairs(args.pairs, folder, make)?;
+    let (first, second) = read_sides(folder, SIDES[0], SIDES[1])?;
+    let found = noise(&first, &second, &args.flags, Utc::now())?;
+    known.of_mut(&first.machine).keep_noise(&first.device, found.clone());
+    Ok((found, known.save(home)?))
+}
+
+/// Refuses flags whose runs would be refused when all of them are made.
+fn refuse_few_steps(flags: &[String]) -> Result<(), String> {
+    check(flags)?;
+    let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
+    let matches = command.try_get_matches_from(flags).map_err(|error| error.to_string())?;
+    match matches.get_one::<i64>("steps") {
+        Some(steps) if *steps < SURE_STEPS as i64 => Err(format!(
+            "--steps {steps} is too few: up to half of them are cut off as warm-up, and {FEWEST_STEPS} must be left; \
+             give --steps {SURE_STEPS} or more"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The folders of the first and the second runs of the pairs.
 const SIDES: [&str; 2] = ["a", "b"];
 
 /// Runs the pairs; which side comes first takes turns, so that no order is in the difference.
-fn make_pairs(args: &CalibrateArgs, folder: &Path) -> anyhow::Result<()> {
-    let program = Program::this()?;
-    for pair in 0..args.pairs {
+fn make_pairs(
+    pairs: u32,
+    folder: &Path,
+    make: impl Fn(&Path, &str) -> Result<Ran, SweepError>,
+) -> anyhow::Result<()> {
+    for pair in 0..pairs {
         let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for side in order.map(|side| SIDES[side]) {
-            let ran = program.run(&folder.join(side), &format!("{side}-{pair:04}"), &args.flags)?;
-            completed(ran)?;
+            completed(make(&folder.join(side), &format!("{side}-{pair:04}"))?)?;
         }
-        eprintln!("pair {} of {}", pair + 1, args.pairs);
+        eprintln!("pair {} of {pairs}", pair + 1);
     }
     Ok(())
 }
@@ -53,6 +89,17 @@ fn completed(ran: Ran) -> anyhow::Result<()> {
     Err(if ran.refused { Exit::input(message) } else { anyhow::Error::msg(message) })
 }
 
+/// Runs of the same program differ by 0 on average, but for chance.
+fn doubt(noise: &Noise) -> Option<String> {
+    (noise.mean_pct.abs() > noise.half_width_pct).then(|| {
+        format!(
+            "side b differs from side a by {} on average, which is more than chance: something on this machine \
+             changed while it was measured; measure again when it is quiet",
+            signed_pct(noise.mean_pct)
+        )
+    })
+}
+
 fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     if json {
@@ -65,4 +112,101 @@ fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
          {pair_sd_pct:.2} %, its mean is {mean_pct:+.2} %)"
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::compare::made_up::Made;
+    use crate::store::DatasetWriter;
+
+    fn args(pairs: u32, flags: &[&str]) -> CalibrateArgs {
+        CalibrateArgs {
+            device: "cpu".to_owned(),
+            threads: None,
+            noise: true,
+            pairs,
+            out: PathBuf::new(),
+            json: false,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        }
+    }
+
+    /// A run as the program would make it, in this minute.
+    fn make(out: &Path, run_id: &str, minute: i64, made: Made) -> Ran {
+        let tables = made.tables(run_id, minute);
+        let mut writer = DatasetWriter::create(out, &tables.run).unwrap();
+        tables.steps.into_iter().for_each(|step| writer.push(step, Vec::new(), Vec::new(), Vec::new()));
+        let dir = writer.finish(&tables.run, &[]).unwrap();
+        Ran { dir, status: RunStatus::Complete, reason: None, refused: false, took: Duration::ZERO }
+    }
+
+    #[test]
+    fn pairs_take_turns_and_what_they_differ_by_is_kept() {
+        let home = std::env::temp_dir().join(format!("stepledger-noise-{}", std::process::id()));
+        let mut known = Calibrations::default();
+        let made = std::cell::RefCell::new(Vec::new());
+        let found =
+            measure(&args(5, &["--threads", "1"]), &home.join("runs"), (&home, &mut known), |out, run_id| {
+                made.borrow_mut().push(run_id.to_owned());
+                let minute = made.borrow().len() as i64;
+                Ok(make(out, run_id, minute, Made::default()))
+            });
+        let (noise, path) = found.unwrap();
+        assert_eq!(made.borrow()[..5], ["a-0000", "b-0000", "b-0001", "a-0001", "a-0002"]);
+        assert!(noise.half_width_pct > 0.0 && noise.half_width_pct < 0.5 && noise.pairs == 5, "{noise:?}");
+        assert_eq!((path, noise.flags.join(" ")), (home.join("calibration.json"), "--threads 1".to_owned()));
+        let kept = Calibrations::load(&home).unwrap();
+        let machine = made_on(&home);
+        let widths = |noise: &Noise| (noise.half_width_pct, noise.pair_sd_pct, noise.step_ms);
+        let found = kept.of(&machine).and_then(|known| known.noise_of("cpu"));
+        assert_eq!(found.map(widths), Some(widths(&noise)));
+        assert_eq!(kept.of(&machine).and_then(|known| known.noise_of("cuda:0")), None);
+        std::fs::remove_dir_all(home).unwrap();
+    }
+
+    fn made_on(home: &Path) -> crate::record::Machine {
+        read_sides(&home.join("runs"), SIDES[0], SIDES[1]).unwrap().0.machine
+    }
+
+    #[test]
+    fn a_run_that_does_not_complete_ends_it_and_nothing_is_kept() {
+        let home = std::env::temp_dir().join(format!("stepledger-no-noise-{}", std::process::id()));
+        let mut known = Calibrations::default();
+        let error = measure(&args(5, &[]), &home.join("runs"), (&home, &mut known), |out, run_id| {
+            let (status, reason) = (RunStatus::Failed, Some("the disk was full".to_owned()));
+            Ok(Ran { dir: out.join(run_id), status, reason, refused: false, took: Duration::ZERO })
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("a-0000 did not complete: the disk was full"), "{error}");
+        assert!(!home.exists());
+    }
+
+    #[test]
+    fn sides_that_differ_by_more_than_chance_are_doubted() {
+        let noise = |mean_pct| Noise {
+            measured_at: chrono::DateTime::UNIX_EPOCH,
+            device: None,
+            pairs: 5,
+            half_width_pct: 1.5,
+            pair_sd_pct: 1.0,
+            mean_pct,
+            step_ms: 10.0,
+            flags: Vec::new(),
+        };
+        assert_eq!((doubt(&noise(1.4)), doubt(&noise(-1.4))), (None, None));
+        assert!(doubt(&noise(-1.6)).is_some_and(|doubt| doubt.contains("−1.60 % on average")));
+    }
+
+    #[test]
+    fn flags_that_give_too_few_steps_are_refused() {
+        let refusal = |flags: &[&str]| refuse_few_steps(&args(5, flags).flags).err();
+        assert_eq!((refusal(&[]), refusal(&["--steps", "60"])), (None, None));
+        assert!(refusal(&["--steps", "59"]).is_some_and(|why| why.contains("--steps 60 or more")));
+        // The last one counts.
+        assert!(refusal(&["--steps", "90", "--steps", "9"]).is_some_and(|why| why.contains("--steps 9 ")));
+        assert!(refusal(&["--stepps", "90"]).is_some_and(|why| why.contains("--stepps")));
+    }
 }

@@ -7,17 +7,20 @@ use clap::Args;
 
 use super::exit::{CANNOT_TELL, DONE, Exit, FAILED, Outcome};
 use super::show::write_json;
-use crate::compare::{Comparison, Condition, GateOutcome, compare, judge, read_sides};
-use crate::record::Machine;
+use crate::compare::{Comparison, Condition, GateOutcome, Side, compare, judge, read_sides};
 use crate::report::render_comparison;
-use crate::store::{Calibrations, StoreError, home};
+use crate::store::{Calibrations, Noise, StoreError, home};
 
 const AFTER_HELP: &str = "\
 A side is a run, a folder of repeated runs of one configuration, or a baseline (`stepledger baseline`). The unit is \
 the run of a process, not the step: repeats are paired in the order in which they started, so let both sides take \
-turns, five times or more. Then the verdict is `faster` or `slower` where the 95 % interval of the pairs' ratios lies \
+turns, five times or more, each run with 60 measured steps or more (at most half are cut off as warm-up, and 30 must be \
+left). Then the verdict is `faster` or `slower` where the 95 % interval of the pairs' ratios lies \
 wholly beyond the margin (1 %, or this machine's own noise), `same` where it lies wholly within, and `cannot_tell` \
-otherwise, with the number of pairs that would settle it.
+otherwise, with roughly the number of pairs that would settle it. Runs that change their level on the way, or ran at the \
+same time, are not judged; sides that did not take turns are, on less evidence.
+
+A name is looked up in --out first (a run, a folder of runs), then among the baselines, then as a path.
 
 A condition is METRIC>+N% or METRIC<-N%. METRIC: step, token (time a token), tokens_per_s, peak, a phase (forward, \
 backward, …) or a category (activation, …). With conditions the exit code is 0 if all pass, 1 if one holds, 3 if \
@@ -48,18 +51,18 @@ pub struct CompareArgs {
 
 pub fn run(args: &CompareArgs) -> Outcome {
     let (base, candidate) = read_sides(&args.out, &args.base, &args.candidate).map_err(Exit::input)?;
-    let noise_pct = known_noise(&base.machine).map_err(Exit::input)?;
-    let mut comparison = compare(&base, &candidate, noise_pct).map_err(Exit::input)?;
+    let noise = known_noise(&base).map_err(Exit::input)?;
+    let mut comparison = compare(&base, &candidate, noise.as_ref()).map_err(Exit::input)?;
     comparison.gate = judge(&comparison, &args.fail_if);
     print(&comparison, args.json)?;
     Ok(exit_code(&comparison))
 }
 
-/// What `stepledger calibrate --noise` found on the machine that the runs were made on.
-fn known_noise(machine: &Machine) -> Result<Option<f64>, StoreError> {
+/// What `stepledger calibrate --noise` found on the machine that the runs were made on, with such a device.
+fn known_noise(side: &Side) -> Result<Option<Noise>, StoreError> {
     let Some(home) = home() else { return Ok(None) };
     let known = Calibrations::load(&home)?;
-    Ok(known.of(machine).and_then(|known| known.noise.as_ref()).map(|noise| noise.half_width_pct))
+    Ok(known.of(&side.machine).and_then(|known| known.noise_of(&side.device)).cloned())
 }
 
 fn print(comparison: &Comparison, json: bool) -> anyhow::Result<()> {

@@ -80,8 +80,7 @@ fn measured(known: &MachineCalibration) -> Vec<String> {
         let threads = rates.threads.map(|threads| format!(" with {threads} threads")).unwrap_or_default();
         format!("rates of {}{threads} ({})", rates.device, rates.measured_at.format("%Y-%m-%d"))
     });
-    let noise = known.noise.as_ref();
-    let noise = noise.map(|noise| {
+    let noise = known.noise.iter().map(|noise| {
         format!("noise ±{:.2} % ({})", noise.half_width_pct, noise.measured_at.format("%Y-%m-%d"))
     });
     rates.chain(noise).collect()
@@ -133,6 +132,7 @@ mod tests {
     #[test]
     fn what_was_measured_is_listed() {
         let noise = Noise {
+            device: None,
             measured_at: DateTime::UNIX_EPOCH,
             pairs: 5,
             half_width_pct: 1.25,
@@ -141,7 +141,7 @@ mod tests {
             step_ms: 34.0,
             flags: Vec::new(),
         };
-        let known = MachineCalibration { noise: Some(noise), ..MachineCalibration::default() };
+        let known = MachineCalibration { noise: vec![noise], ..MachineCalibration::default() };
         assert_eq!(measured(&known), ["noise ±1.25 % (1970-01-01)"]);
         assert_eq!(measured(&MachineCalibration::default()), [""; 0]);
     }

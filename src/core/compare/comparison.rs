@@ -3,16 +3,18 @@
 use serde::Serialize;
 
 use super::losses::{LossesCompared, compare_losses};
+use super::margin::Margin;
 use super::memory::{CategoryBytes, Keyed, by_category, by_moment};
 use super::metrics::{Metric, SideTails, metrics};
 use super::notes::notes;
+use super::pairing::{Pairing, Sorted};
 use super::repeat::Repeat;
 use super::setting::{Difference, differing, differing_calibration};
 use super::side::{LeftOut, Side};
-use super::verdict::{Margin, Quantity, Verdict, decide};
+use super::verdict::{Quantity, Verdict, decide};
 use super::{CompareError, Judged};
 use crate::record::{Category, EvidenceLevel, Moment};
-use crate::stats::ENOUGH_PAIRS;
+use crate::store::Noise;
 
 /// Two sides, compared. Its fields, in order, are the documented object of `compare --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,6 +35,8 @@ pub struct Comparison {
     /// What the verdict is about.
     pub quantity: Quantity,
     pub margin: Margin,
+    /// What runs of the same program were found to differ by on this machine; null where that was not measured.
+    pub noise: Option<Noise>,
     pub pairs_needed: Option<usize>,
     /// The one field to which a change can be put down; null where there is none, or several.
     pub cause: Option<String>,
@@ -62,45 +66,52 @@ pub struct Repeats {
     pub name: String,
     /// The runs that were paired, in the order in which they started.
     pub runs: Vec<String>,
+    /// How many measured steps of each of them were cut off as warm-up, and how many it has (of steps that
+    /// take turns in a cycle: whole cycles).
+    pub cut_steps: Vec<usize>,
+    pub measured_steps: Vec<usize>,
     /// Runs without a partner on the other side.
     pub unpaired: Vec<String>,
     pub left_out: Vec<LeftOut>,
 }
 
-/// Compares two sides: pairs their runs in the order in which they started, and judges the pairs. `noise_pct` is what
+/// Compares two sides: pairs their runs in the order in which they started, and judges the pairs. `noise` is what
 /// pairs of the same program differed by on this machine, where that was measured.
 ///
 /// # Errors
 /// When a run is on both sides.
-pub fn compare(base: &Side, candidate: &Side, noise_pct: Option<f64>) -> Result<Comparison, CompareError> {
+pub fn compare(base: &Side, candidate: &Side, noise: Option<&Noise>) -> Result<Comparison, CompareError> {
     refuse_the_same(base, candidate)?;
-    let pairs: Vec<(&Repeat, &Repeat)> = base.repeats.iter().zip(&candidate.repeats).collect();
-    let (bases, candidates): (Vec<&Repeat>, Vec<&Repeat>) = pairs.iter().copied().unzip();
+    let margin = Margin::of(noise.map(|noise| noise.half_width_pct));
+    let pairing = Pairing::of(base, candidate, margin);
+    let pairs = pairing.pairs.as_slice();
+    let (of_base, of_candidate) = (pairing.base(base, margin), pairing.candidate(candidate, margin));
+    let (bases, candidates) = (of_base.used.as_slice(), of_candidate.used.as_slice());
     let mut differences = differing(&base.setting, &candidate.setting);
     differences.extend(differing_calibration(&base.calibrations, &candidate.calibrations));
-    let margin = Margin::of(noise_pct);
-    let decision = decide(&pairs, &differences, margin);
-    let enough = pairs.len() >= ENOUGH_PAIRS;
+    let runs: Vec<&Repeat> = base.repeats.iter().chain(&candidate.repeats).collect();
+    let decision = decide(pairs, &runs, &differences, margin);
     Ok(Comparison {
         verdict: decision.verdict,
-        reason: decision.reason,
         differs: differences.iter().map(|difference| difference.field.clone()).collect(),
-        metrics: metrics(&pairs),
-        bytes: by_category(&bases, &candidates),
-        evidence: if enough { EvidenceLevel::RepeatedBenchmark } else { EvidenceLevel::SmokeTest },
+        metrics: metrics(pairs),
+        bytes: by_category(bases, candidates),
+        evidence: decision.evidence,
         pairs: pairs.len(),
         provisional: decision.provisional,
         abstained: decision.abstained,
         quantity: decision.quantity,
         margin,
+        noise: noise.cloned(),
         pairs_needed: decision.pairs_needed,
         cause: cause(&differences),
-        moments: by_moment(&bases, &candidates),
+        moments: by_moment(bases, candidates),
         losses: compare_losses(&base.losses, &candidate.losses),
-        tails: Tails { base: SideTails::of(&bases), candidate: SideTails::of(&candidates) },
-        base: repeats(base, pairs.len()),
-        candidate: repeats(candidate, pairs.len()),
-        notes: notes(&pairs, margin, noise_pct),
+        tails: Tails { base: SideTails::of(bases), candidate: SideTails::of(candidates) },
+        notes: notes(pairs, &runs, &decision, margin, noise),
+        base: repeats(base, &of_base),
+        candidate: repeats(candidate, &of_candidate),
+        reason: decision.reason,
         differences,
         gate: Vec::new(),
     })
@@ -114,20 +125,22 @@ fn refuse_the_same(base: &Side, candidate: &Side) -> Result<(), CompareError> {
     on_both.map_or(Ok(()), |run| Err(CompareError::SameRun { run: run.run_id.clone() }))
 }
 
-/// The one field that was changed.
+/// The one field that was changed, where that allows a comparison.
 fn cause(differences: &[Difference]) -> Option<String> {
     let mut changed = differences.iter().filter(|difference| difference.kind.has_effects());
     let only = changed.next()?;
-    changed.next().is_none().then(|| only.field.clone())
+    let alone = changed.next().is_none() && !only.kind.forbids_a_verdict();
+    alone.then(|| only.field.clone())
 }
 
-fn repeats(side: &Side, pairs: usize) -> Repeats {
-    let ids = |runs: &[Repeat]| runs.iter().map(|run| run.run_id.clone()).collect();
-    let (paired, unpaired) = side.repeats.split_at(pairs);
+fn repeats(side: &Side, sorted: &Sorted) -> Repeats {
+    let ids = |runs: &[&Repeat]| runs.iter().map(|run| run.run_id.clone()).collect();
     Repeats {
         name: side.name.clone(),
-        runs: ids(paired),
-        unpaired: ids(unpaired),
-        left_out: side.left_out.clone(),
+        runs: ids(&sorted.used),
+        cut_steps: sorted.used.iter().map(|run| run.time.warmup).collect(),
+        measured_steps: sorted.used.iter().map(|run| run.time.measured).collect(),
+        unpaired: ids(&sorted.unpaired),
+        left_out: side.left_out.iter().chain(&sorted.left_out).cloned().collect(),
     }
 }

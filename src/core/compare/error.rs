@@ -3,7 +3,11 @@
 use std::path::PathBuf;
 
 use crate::record::RunStatus;
+use crate::stats::SURE_STEPS;
 use crate::store::StoreError;
+
+/// How many runs an error tells about.
+const LISTED: usize = 5;
 
 /// Why two sides cannot be compared at all.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +24,7 @@ pub enum CompareError {
     #[error("run {run} cannot be compared: {why}")]
     Unusable { run: String, why: Unusable },
 
-    #[error("no run in {name} can be compared: {}", reasons.join("; "))]
+    #[error("no run in {name} can be compared: {}", some_of(reasons))]
     NothingUsable { name: String, reasons: Vec<String> },
 
     #[error(
@@ -45,12 +49,21 @@ pub enum Unusable {
     #[error("it did not complete: {status}{}; run it again", reason.as_ref().map(|why| format!(", {why}")).unwrap_or_default())]
     Ended { status: RunStatus, reason: Option<String> },
 
-    #[error("it has no measured step ({steps} of warm-up); run it with --steps 30 or more")]
+    #[error("it has no measured step ({steps} of warm-up); run it with --steps {SURE_STEPS} or more")]
     NoMeasuredStep { steps: usize },
 
     #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
     NoTime { step: i64, wall_ns: i64 },
 
+    #[error("it is a copy of run {of}, which is counted already; run it again to have another repeat")]
+    Copy { of: String },
+
     #[error("{0}")]
     Unreadable(String),
+}
+
+fn some_of(reasons: &[String]) -> String {
+    let rest = reasons.len().saturating_sub(LISTED);
+    let rest = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    reasons.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join("; ") + &rest
 }

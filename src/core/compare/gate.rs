@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::metrics::{byte_changes, change_pct, find};
+use super::pct::{range_pct, signed_pct};
 use super::{Comparison, Metric};
 use crate::record::{Category, Phase, words};
 
@@ -119,7 +120,7 @@ fn outcome(change: Change, condition: &Condition) -> GateOutcome {
 }
 
 fn told(Change { low, high }: Change) -> String {
-    if low == high { format!("{low:+.2} %") } else { format!("{low:+.2} % to {high:+.2} %") }
+    if low == high { signed_pct(low) } else { range_pct(low, high) }
 }
 
 /// What is known of a metric's change, or why nothing is.

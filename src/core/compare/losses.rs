@@ -1,7 +1,9 @@
 //! The losses of a side, and those of two sides beside each other.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::repeat::Repeat;
 use crate::record::StepRow;
 
 /// A step and its loss.
@@ -11,33 +13,61 @@ type Loss = (i64, Option<f64>);
 /// have the same.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Losses {
-    first: Option<Vec<Loss>>,
+    first: Option<First>,
     /// A run has other losses than the first.
     pub repeats_differ: bool,
+    /// The earliest loss of any run that was no finite number.
+    not_finite: Option<NotFinite>,
+}
+
+/// Those of the run that started first.
+#[derive(Debug, Clone, PartialEq)]
+struct First {
+    started: (DateTime<Utc>, String),
+    losses: Vec<Loss>,
+}
+
+/// A step whose loss was no finite number, and its run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct NotFinite {
+    step: i64,
+    run: (DateTime<Utc>, String),
 }
 
 impl Losses {
     /// Adds those of one more run.
-    pub fn add(&mut self, steps: &[StepRow]) {
-        let losses: Vec<_> = steps.iter().map(|step| (step.step, step.loss)).collect();
-        match &self.first {
-            None => self.first = Some(losses),
-            Some(first) => self.repeats_differ |= !is_same(first, &losses),
+    pub fn add(&mut self, run: &Repeat, steps: &[StepRow]) {
+        let (started_at, run_id) = run.when();
+        self.take((started_at, run_id.to_owned()), steps.iter().map(|step| (step.step, step.loss)).collect());
+    }
+
+    fn take(&mut self, run: (DateTime<Utc>, String), losses: Vec<Loss>) {
+        let broken = |loss: &Option<f64>| loss.is_some_and(|loss| !loss.is_finite());
+        let broken = losses.iter().find(|(_, loss)| broken(loss));
+        let broken = broken.map(|(step, _)| NotFinite { step: *step, run: run.clone() });
+        self.not_finite = self.not_finite.take().into_iter().chain(broken).min();
+        let new = First { started: run, losses };
+        let first = self.first.get_or_insert_with(|| new.clone());
+        self.repeats_differ |= !is_same(&first.losses, &new.losses);
+        if new.started < first.started {
+            *first = new;
         }
     }
 
     fn of_first(&self) -> &[Loss] {
-        self.first.as_deref().unwrap_or_default()
+        self.first.as_ref().map(|first| first.losses.as_slice()).unwrap_or_default()
     }
 
     fn last(&self) -> Option<f64> {
         self.of_first().iter().rev().find_map(|(_, loss)| *loss)
     }
 
-    /// The first step whose loss was not a finite number.
     fn not_finite_from(&self) -> Option<i64> {
-        let broken = |loss: &Option<f64>| loss.is_some_and(|loss| !loss.is_finite());
-        self.of_first().iter().find(|(_, loss)| broken(loss)).map(|(step, _)| *step)
+        self.not_finite.as_ref().map(|broken| broken.step)
+    }
+
+    fn not_finite_run(&self) -> Option<String> {
+        self.not_finite.as_ref().map(|broken| broken.run.1.clone())
     }
 }
 
@@ -64,9 +94,11 @@ pub struct LossesCompared {
     pub largest_difference_step: Option<i64>,
     pub base_last: Option<f64>,
     pub candidate_last: Option<f64>,
-    /// From which step on a loss was not a finite number; null where all were.
+    /// The first step of any run whose loss was not a finite number, and that run; null where all were.
     pub base_not_finite_from: Option<i64>,
+    pub base_not_finite_run: Option<String>,
     pub candidate_not_finite_from: Option<i64>,
+    pub candidate_not_finite_run: Option<String>,
     /// Whether the runs of one side have other losses than its first run, which is the one compared.
     pub repeats_differ: bool,
 }
@@ -89,7 +121,9 @@ pub fn compare_losses(base: &Losses, candidate: &Losses) -> LossesCompared {
         base_last: base.last(),
         candidate_last: candidate.last(),
         base_not_finite_from: base.not_finite_from(),
+        base_not_finite_run: base.not_finite_run(),
         candidate_not_finite_from: candidate.not_finite_from(),
+        candidate_not_finite_run: candidate.not_finite_run(),
         repeats_differ: base.repeats_differ || candidate.repeats_differ,
     }
 }
@@ -110,8 +144,32 @@ mod tests {
     use super::*;
 
     fn losses(values: &[(i64, f64)]) -> Losses {
-        let first = values.iter().map(|(step, loss)| (*step, Some(*loss))).collect();
-        Losses { first: Some(first), repeats_differ: false }
+        let mut losses = Losses::default();
+        losses.take(run("a", 0), of(values));
+        losses
+    }
+
+    fn run(id: &str, second: i64) -> (DateTime<Utc>, String) {
+        (DateTime::from_timestamp(second, 0).unwrap(), id.to_owned())
+    }
+
+    fn of(values: &[(i64, f64)]) -> Vec<Loss> {
+        values.iter().map(|(step, loss)| (*step, Some(*loss))).collect()
+    }
+
+    #[test]
+    fn the_first_run_is_the_one_that_started_first_and_a_broken_loss_counts_in_any() {
+        let mut side = Losses::default();
+        side.take(run("third", 30), of(&[(0, 2.0), (1, f64::NAN)]));
+        side.take(run("first", 10), of(&[(0, 2.0), (1, 1.0)]));
+        side.take(run("second", 20), of(&[(0, f64::INFINITY), (1, 1.0)]));
+        let found = compare_losses(&losses(&[(0, 2.0), (1, 1.0)]), &side);
+        assert_eq!((found.same, found.repeats_differ, found.candidate_last), (Some(true), true, Some(1.0)));
+        assert_eq!(
+            (found.candidate_not_finite_from, found.candidate_not_finite_run.as_deref()),
+            (Some(0), Some("second"))
+        );
+        assert_eq!((found.base_not_finite_from, found.base_not_finite_run), (None, None));
     }
 
     #[test]

@@ -159,7 +159,7 @@ pub struct SideTails {
     pub max_ms: Option<f64>,
     /// Steps that took more than 1.5 times their run's median.
     pub slow_steps: usize,
-    /// Steps looked at, warm-up cut off.
+    /// Steps looked at: all measured ones, whatever else was cut off as warm-up.
     pub steps: usize,
 }
 
@@ -174,7 +174,7 @@ impl SideTails {
             p99_ms: median(|run| run.time.tails.p99),
             max_ms: values(|run| run.time.tails.max).into_iter().reduce(f64::max),
             slow_steps: runs.iter().map(|run| run.time.tails.slow).sum(),
-            steps: runs.iter().map(|run| run.time.kept).sum(),
+            steps: runs.iter().map(|run| run.time.measured).sum(),
         }
     }
 }

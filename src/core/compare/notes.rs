@@ -1,45 +1,56 @@
 //! What should be known before a comparison is believed.
 
+use super::margin::{Margin, MarginSource};
 use super::memory::peaks;
 use super::metrics::Pairs;
 use super::repeat::Repeat;
-use super::verdict::{Margin, why_unsound};
+use super::schedule::{apart, overlap};
+use super::sound::why_unsound;
+use super::verdict::Decision;
+use crate::stats::FEWEST_PAIRS;
+use crate::store::Noise;
 
 /// How many runs a note names.
 const NAMED: usize = 3;
+/// The share of a run's measured steps that a warm-up should not reach into.
+const LATE: f64 = 0.2;
+/// The noise of steps that are longer or shorter by this factor is that of another program.
+const OTHER_STEPS: f64 = 3.0;
 
-pub fn notes(pairs: &Pairs, margin: Margin, noise_pct: Option<f64>) -> Vec<String> {
-    let runs: Vec<&Repeat> = pairs.iter().flat_map(|(base, candidate)| [*base, *candidate]).collect();
+/// Of the pairs that were judged, and of all runs of both sides.
+pub fn notes(
+    pairs: &Pairs,
+    all: &[&Repeat],
+    decision: &Decision,
+    margin: Margin,
+    noise: Option<&Noise>,
+) -> Vec<String> {
+    let (base, candidate): (Vec<&Repeat>, Vec<&Repeat>) = pairs.iter().copied().unzip();
+    let runs = [base.as_slice(), &candidate].concat();
     let notes = [
-        order(pairs),
-        overlap(&runs),
+        apart(pairs),
+        overlap(all),
+        late("base", &base),
+        late("candidate", &candidate),
         unsound(&runs, margin),
         unknown_overhead(&runs),
-        varying_peaks(pairs),
-        no_noise(noise_pct),
+        uncounted(&runs),
+        varying_peaks(&base, &candidate),
+        no_noise(noise),
+        noise.and_then(|noise| noise_of_others(&runs, margin, noise)),
     ];
-    notes.into_iter().flatten().collect()
+    // What the reason says need not be said again.
+    notes.into_iter().flatten().filter(|note| !decision.reason.contains(note)).collect()
 }
 
-/// Pairs that do not follow each other share no state of the machine.
-fn order(pairs: &Pairs) -> Option<String> {
-    let first = |(base, candidate): &(&Repeat, &Repeat)| base.started_at.min(candidate.started_at);
-    let last = |(base, candidate): &(&Repeat, &Repeat)| base.started_at.max(candidate.started_at);
-    let mixed = pairs.windows(2).any(|two| last(&two[0]) > first(&two[1]));
-    mixed.then(|| {
-        "the sides did not take turns: what the machine did in the meantime is part of the change".to_owned()
+/// Level runs lose a fifth of their steps now and then, by chance, but not all runs of a side.
+fn late(role: &str, runs: &[&Repeat]) -> Option<String> {
+    let is_late = |run: &&Repeat| run.time.cut_share() > LATE;
+    (runs.len() >= FEWEST_PAIRS && runs.iter().all(is_late)).then(|| {
+        format!(
+            "more than a fifth of the {role}'s measured steps was cut off as warm-up in every run; run more warm-up steps"
+        )
     })
-}
-
-fn overlap(runs: &[&Repeat]) -> Option<String> {
-    let mut runs = runs.to_vec();
-    runs.sort_by_key(|run| run.started_at);
-    let at_once = |two: &&[&Repeat]| two[0].finished_at.is_some_and(|end| end > two[1].started_at);
-    let two = runs.windows(2).find(at_once)?;
-    Some(format!(
-        "runs {} and {} ran at the same time, and slowed each other down",
-        two[0].run_id, two[1].run_id
-    ))
 }
 
 fn unsound(runs: &[&Repeat], margin: Margin) -> Option<String> {
@@ -57,14 +68,34 @@ fn unknown_overhead(runs: &[&Repeat]) -> Option<String> {
     Some(format!("what the instruments cost is not known, of run {} for one", unknown.run_id))
 }
 
-fn varying_peaks(pairs: &Pairs) -> Option<String> {
-    let (base, candidate): (Vec<&Repeat>, Vec<&Repeat>) = pairs.iter().copied().unzip();
-    let varies = [peaks(&base), peaks(&candidate)].into_iter().flatten().any(|span| span.varies());
+fn varying_peaks(base: &[&Repeat], candidate: &[&Repeat]) -> Option<String> {
+    let varies = [peaks(base), peaks(candidate)].into_iter().flatten().any(|span| span.varies());
     varies.then(|| "the runs of a side have different peaks; the highest are shown".to_owned())
 }
 
-fn no_noise(noise_pct: Option<f64>) -> Option<String> {
-    noise_pct.is_none().then(|| {
+fn uncounted(runs: &[&Repeat]) -> Option<String> {
+    let uncounted = runs.iter().any(|run| run.tokens_per_step.is_none());
+    uncounted.then(|| {
+        "tokens were not counted in every run: the time of a step is judged, whatever a step holds".to_owned()
+    })
+}
+
+fn no_noise(noise: Option<&Noise>) -> Option<String> {
+    noise.is_none().then(|| {
         "this machine's own noise is not known; `stepledger calibrate --noise` measures it".to_owned()
+    })
+}
+
+/// Short steps are noisier than long ones.
+fn noise_of_others(runs: &[&Repeat], margin: Margin, noise: &Noise) -> Option<String> {
+    let logs: f64 = runs.iter().map(|run| run.time.log_time).sum();
+    let step_ms = (logs / runs.len() as f64).exp() / 1e6;
+    let factor = (step_ms / noise.step_ms).max(noise.step_ms / step_ms);
+    (margin.source == MarginSource::Noise && factor > OTHER_STEPS).then(|| {
+        format!(
+            "the margin is the noise of steps of {:.3} ms, and these take {step_ms:.3} ms: measure it with their own \
+             flags, `stepledger calibrate --noise -- FLAGS`",
+            noise.step_ms
+        )
     })
 }

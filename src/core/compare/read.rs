@@ -1,13 +1,13 @@
 //! From names of runs, folders and baselines to sides: a handful of runs is held at a time.
 
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::thread;
 
 use super::repeat::{RunTables, completed, peak_step};
 use super::side::{Gathering, Side};
 use super::{CompareError, Unusable};
-use crate::store::{Baselines, Dataset, StoreError, exactly, resolve, runs_in};
+use crate::store::{Baselines, Dataset, StoreError, is_run, resolve, runs_in};
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,36 +17,56 @@ pub enum Found {
     Folder(PathBuf),
 }
 
-/// Finds a run by its id or its folder, a folder of runs, a baseline, or a run by the beginning of its id, in
-/// this order.
+/// Finds, in this order: a run or a folder of runs in `out`, a baseline, a run or a folder of runs anywhere else, and a
+/// run in `out` by the beginning of its id. What begins with `.` or `..` is the path that it looks like.
+///
+/// `out` goes first, so that what lies in the folder one happens to be in hides nothing.
 pub fn find(out: &Path, name: &str) -> Result<Found, CompareError> {
-    if let Some(found) = found_exactly(out, name)? {
+    let nothing = || CompareError::NothingCalled { name: name.to_owned(), out: out.to_owned() };
+    if name.is_empty() {
+        return Err(nothing());
+    }
+    let (path, in_out) = (Path::new(name), out.join(name));
+    let is_path = matches!(path.components().next(), Some(Component::CurDir | Component::ParentDir));
+    if let Some(found) = if is_path { None } else { runs_at(&in_out)? } {
         return Ok(found);
     }
     if let Some(kept) = Baselines::load(out)?.place(name) {
-        let place = out.join(kept).to_string_lossy().into_owned();
-        let gone = || StoreError::BaselineGone { name: name.to_owned(), place: place.clone().into() };
-        return found_exactly(out, &place)?.ok_or_else(|| gone().into());
+        let place = out.join(kept);
+        let found = if place.is_dir() {
+            runs_at(&place)?.ok_or(StoreError::NoRuns(place))
+        } else {
+            Err(StoreError::BaselineGone { name: name.to_owned(), place })
+        };
+        return Ok(found?);
     }
-    let nothing = || CompareError::NothingCalled { name: name.to_owned(), out: out.to_owned() };
+    if let Some(found) = runs_at(path)? {
+        return Ok(found);
+    }
     resolve(out, Some(name)).map(Found::Run).map_err(|error| match error {
-        StoreError::NoRuns(_) => nothing(),
+        StoreError::NoRuns(_) | StoreError::NoSuchRun { .. } => {
+            hollow(&[&in_out, path]).unwrap_or_else(|| match error {
+                StoreError::NoRuns(_) => nothing(),
+                error => error.into(),
+            })
+        }
         error => error.into(),
     })
 }
 
-fn found_exactly(out: &Path, name: &str) -> Result<Option<Found>, CompareError> {
-    if let Some(run) = exactly(out, name) {
-        return Ok(Some(Found::Run(run)));
+/// A run's folder, or one that holds runs.
+fn runs_at(place: &Path) -> Result<Option<Found>, StoreError> {
+    if is_run(place) {
+        return Ok(Some(Found::Run(place.to_owned())));
     }
-    let Some(folder) = [PathBuf::from(name), out.join(name)].into_iter().find(|folder| folder.is_dir())
-    else {
-        return Ok(None);
-    };
-    match runs_in(&folder)?.is_empty() {
-        true => Err(StoreError::NoRuns(folder).into()),
-        false => Ok(Some(Found::Folder(folder))),
-    }
+    let holds_runs = place.is_dir() && !runs_in(place)?.is_empty();
+    Ok(holds_runs.then(|| Found::Folder(place.to_owned())))
+}
+
+/// That there is a folder of that name, but no run in it.
+fn hollow(places: &[&Path]) -> Option<CompareError> {
+    let place = places.iter().find(|place| place.is_dir())?;
+    Some(StoreError::NoRuns(place.to_path_buf()).into())
 }
 
 /// Reads both sides of a comparison; `out` is the folder of runs that names are looked up in.
@@ -55,7 +75,11 @@ pub fn read_sides(out: &Path, base: &str, candidate: &str) -> Result<(Side, Side
     Ok((read_side(base, &base_at)?, read_side(candidate, &candidate_at)?))
 }
 
-fn read_side(name: &str, found: &Found) -> Result<Side, CompareError> {
+/// Reads the runs of one side, which is called `name`.
+///
+/// # Errors
+/// When it cannot be compared with anything: no run of it is usable, or they are of several configurations.
+pub fn read_side(name: &str, found: &Found) -> Result<Side, CompareError> {
     let mut side = Gathering::new(name);
     match found {
         Found::Run(dir) => {

@@ -1,6 +1,6 @@
 //! One run of a side, in a few numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -61,19 +61,25 @@ pub fn completed(run: &RunRow) -> Result<(), Unusable> {
 }
 
 impl Repeat {
+    /// What runs are put in order by: their start, then their id.
+    pub fn when(&self) -> (DateTime<Utc>, &str) {
+        (self.started_at, &self.run_id)
+    }
+
     /// What the tables of a completed run with measured steps come to.
     pub fn of(tables: &RunTables) -> Result<Self, Unusable> {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
-        let (time, settled) = step_times(&measured, steps.len())?;
+        let cycle = cycle(phases, &measured);
+        let (time, settled) = step_times(&measured, cycle, steps.len())?;
         let kept: Vec<i64> = measured[settled.warmup..].iter().map(|step| step.step).collect();
         Ok(Repeat {
             run_id: run.run_id.clone(),
             started_at: run.started_at,
             finished_at: run.finished_at,
             time,
-            phases: phase_times(phases, &kept),
+            phases: phase_times(phases, &kept, cycle),
             tokens_per_step: tokens_per_step(&measured),
             overhead: overhead(run, &measured),
             peak_bytes: measured.iter().filter_map(|step| step.peak_bytes).max(),
@@ -83,10 +89,21 @@ impl Repeat {
     }
 }
 
-fn step_times(measured: &[&StepRow], steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
+/// How many steps an accumulation cycle has. A step of ours is a whole one; a loop that begins a step for each
+/// micro-batch is known by an optimizer that runs in every second step, or every third.
+fn cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
+    let optimizer = |row: &&PhaseTime| row.kind == SpanKind::Phase && row.phase == Phase::Optimizer;
+    let ran: HashSet<i64> = phases.iter().filter(optimizer).map(|row| row.step).collect();
+    let places: Vec<usize> = (0..measured.len()).filter(|&at| ran.contains(&measured[at].step)).collect();
+    let [first, second, ..] = places[..] else { return 1 };
+    let cycle = second - first;
+    let regular = (0..measured.len()).filter(|at| at % cycle == first % cycle).eq(places.iter().copied());
+    if regular { cycle } else { 1 }
+}
+
+fn step_times(measured: &[&StepRow], cycle: usize, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
     let times: Vec<f64> = measured.iter().map(|step| step.wall_ns as f64).collect();
-    // A step of ours is a whole accumulation cycle.
-    let settled = Settled::of(&times, 1);
+    let settled = Settled::of(&times, cycle);
     let estimate = settled.as_ref().and_then(Settled::estimate);
     estimate.zip(settled).ok_or_else(|| match measured.iter().find(|step| step.wall_ns <= 0) {
         Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
@@ -94,15 +111,18 @@ fn step_times(measured: &[&StepRow], steps: usize) -> Result<(RunEstimate, Settl
     })
 }
 
-/// Of each phase, over the steps `kept`. A step in which it did not run counts as one in which it took no time.
-fn phase_times(phases: &[PhaseTime], kept: &[i64]) -> [Option<f64>; Phase::ALL.len()] {
-    let places: HashMap<i64, usize> = kept.iter().enumerate().map(|(place, step)| (*step, place)).collect();
+/// Of each phase, over the whole cycles of the steps `kept`, for one step. A step in which it did not run counts as one
+/// in which it took no time.
+fn phase_times(phases: &[PhaseTime], kept: &[i64], cycle: usize) -> [Option<f64>; Phase::ALL.len()] {
+    let cycles = kept.len() / cycle;
+    let places = kept.iter().take(cycles * cycle).enumerate();
+    let places: HashMap<i64, usize> = places.map(|(place, step)| (*step, place / cycle)).collect();
     let mut times = [const { Vec::new() }; Phase::ALL.len()];
     for row in phases.iter().filter(|row| row.kind == SpanKind::Phase) {
         let Some(&place) = places.get(&row.step) else { continue };
         let times = &mut times[row.phase as usize];
-        times.resize(kept.len(), 0.0);
-        times[place] += row.total_ns as f64;
+        times.resize(cycles, 0.0);
+        times[place] += row.total_ns as f64 / cycle as f64;
     }
     times.map(|times| trimmed_mean(&times.iter().map(|time| time.ln()).collect::<Vec<_>>(), TRIM))
 }
@@ -120,4 +140,36 @@ fn overhead(run: &RunRow, measured: &[&StepRow]) -> Option<f64> {
     // Where nothing was hooked, nothing was spent in the hook.
     let hooked = if events == 0.0 { 0.0 } else { events * run.hook_ns_per_event? };
     Some((hooked + sum(|step| step.observer_ns)) / sum(|step| step.wall_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycle_of(steps: i64, ran: impl Fn(i64) -> bool) -> usize {
+        let steps: Vec<StepRow> = (0..steps).map(|step| StepRow { step, ..StepRow::default() }).collect();
+        let row = |step: &StepRow| PhaseTime {
+            step: step.step,
+            kind: SpanKind::Phase,
+            phase: Phase::Optimizer,
+            total_ns: 1,
+        };
+        let phases: Vec<PhaseTime> = steps.iter().filter(|step| ran(step.step)).map(row).collect();
+        cycle(&phases, &steps.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_optimizer_that_runs_every_nth_step_makes_a_cycle_of_n() {
+        assert_eq!(cycle_of(60, |step| step % 4 == 3), 4);
+        assert_eq!(cycle_of(61, |step| step % 3 == 0), 3);
+        for (what, cycle) in [
+            ("in every step", cycle_of(60, |_| true)),
+            ("in none", cycle_of(60, |_| false)),
+            ("in one", cycle_of(60, |step| step == 5)),
+            ("now and then", cycle_of(60, |step| [3, 7, 12].contains(&step))),
+            ("and no more from the middle on", cycle_of(60, |step| step % 4 == 3 && step < 30)),
+        ] {
+            assert_eq!(cycle, 1, "{what}");
+        }
+    }
 }

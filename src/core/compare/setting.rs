@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{ReferenceRates, RunRow, words};
+use crate::record::{ReferenceRates, RunRow, StepRow, words};
 use crate::rules::{Variable, differences};
 
 words! {
@@ -28,8 +28,21 @@ words! {
 /// one's own calls otherwise is a choice, and changes the workload where it changes the number of parameters.
 const WORKLOAD: &[&str] =
     &["program", "model", "layers", "width", "heads", "seq", "data", "dropout", "parameters"];
-const MACHINE: &[&str] = &["host", "os", "cpu", "logical_cpus", "device"];
-const VERSION: &[&str] = &["stepledger_version", "torch_version"];
+const MACHINE: &[&str] = &[
+    "host",
+    "os",
+    "cpu",
+    "logical_cpus",
+    "memory_gib",
+    "device",
+    "device_name",
+    "compute_capability",
+    "multiprocessors",
+    "device_memory_bytes",
+    "power_limit_w",
+];
+const VERSION: &[&str] =
+    &["stepledger_version", "torch_version", "driver_version", "cuda_driver_version", "cuda_runtime_version"];
 const LENGTH: &[&str] = &["steps", "warmup"];
 
 /// A field in which the two sides differ.
@@ -67,13 +80,35 @@ impl FieldKind {
     }
 }
 
-/// Everything that a run's results may depend on: the configuration, what ran, and where it ran.
-pub fn setting(run: &RunRow) -> Map<String, Value> {
-    let mut fields = run.config.clone();
-    let machine = &run.machine;
+/// Everything that a run's results may depend on: the configuration, what ran, and where it ran. What varies from run
+/// to run by itself (clocks, free memory) is no part of it.
+///
+/// Where the configuration uses one of our names for something else, that field is called `config.NAME`: a `warmup` that
+/// is not the number of warm-up steps is the learning rate's, or whatever the program means by it.
+pub fn setting(run: &RunRow, steps: &[StepRow]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let facts = facts(run);
+    let warmup = steps.iter().filter(|step| step.warmup).count();
+    for (name, value) in &run.config {
+        let ours = match name.as_str() {
+            "warmup" => Some(Value::from(warmup)),
+            _ => facts.iter().find(|(fact, _)| fact == name).map(|(_, value)| value.clone()),
+        };
+        let other = ours.is_some_and(|ours| ours != *value);
+        fields.insert(if other { format!("config.{name}") } else { name.clone() }, value.clone());
+    }
+    fields.extend(facts.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    fields
+}
+
+/// What is known of a run beside its configuration.
+fn facts(run: &RunRow) -> Vec<(&'static str, Value)> {
+    let (machine, device) = (&run.machine, &run.device_facts);
     // A configuration that names its threads says it already.
-    let threads = machine.torch_threads.filter(|_| !fields.contains_key("threads"));
-    let facts: [(&str, Value); 12] = [
+    let threads = machine.torch_threads.filter(|_| !run.config.contains_key("threads"));
+    // A kernel that was updated takes a little more or less of it for itself.
+    let memory_gib = machine.memory_bytes.map(|bytes| (bytes as f64 / f64::from(1 << 30)).round() as i64);
+    vec![
         ("program", run.program.clone().into()),
         ("parameters", run.parameters.into()),
         ("capacity_bytes", run.capacity_bytes.into()),
@@ -84,11 +119,19 @@ pub fn setting(run: &RunRow) -> Map<String, Value> {
         ("os", machine.os.clone().into()),
         ("cpu", machine.cpu.clone().into()),
         ("logical_cpus", machine.logical_cpus.into()),
+        ("memory_gib", memory_gib.into()),
+        ("device_name", device.device_name.clone().into()),
+        ("compute_capability", device.compute_capability.clone().into()),
+        ("multiprocessors", device.multiprocessors.into()),
+        ("device_memory_bytes", device.device_memory_bytes.into()),
+        ("power_limit_w", device.power_limit_w.into()),
+        ("allocator_settings", device.allocator_settings.clone().into()),
         ("stepledger_version", run.stepledger_version.clone().into()),
         ("torch_version", run.torch_version.clone().into()),
-    ];
-    fields.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-    fields
+        ("driver_version", device.driver_version.clone().into()),
+        ("cuda_driver_version", device.cuda_driver_version.clone().into()),
+        ("cuda_runtime_version", device.cuda_runtime_version.clone().into()),
+    ]
 }
 
 /// Under which calibration of its device a run was made: the instant of it; null where there was none.
@@ -150,6 +193,10 @@ mod tests {
             ("checkpoint", FieldKind::Choice),
             ("optimizer.layers", FieldKind::Choice),
             ("host", FieldKind::Machine),
+            ("power_limit_w", FieldKind::Machine),
+            ("driver_version", FieldKind::Version),
+            ("allocator_settings", FieldKind::Choice),
+            ("config.warmup", FieldKind::Choice),
             ("torch_version", FieldKind::Version),
             ("steps", FieldKind::Length),
         ] {

@@ -1,7 +1,8 @@
 //! The runs of one side.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -19,6 +20,8 @@ pub struct Side {
     /// What all of them have in common: configuration, machine, versions.
     pub setting: Map<String, Value>,
     pub machine: Machine,
+    /// Such as `cpu`.
+    pub device: String,
     /// The calibrations that its runs were made under, each once.
     pub calibrations: Vec<Value>,
     pub repeats: Vec<Repeat>,
@@ -39,6 +42,10 @@ pub struct Gathering {
     side: Side,
     /// Fields that are not the same in all runs.
     varying: BTreeSet<String>,
+    /// Each run's id and start, by which copies of it are known.
+    seen: HashSet<(String, DateTime<Utc>)>,
+    /// The place of the run that started first.
+    first: usize,
 }
 
 impl Gathering {
@@ -47,20 +54,25 @@ impl Gathering {
             name: name.to_owned(),
             setting: Map::new(),
             machine: Machine::default(),
+            device: String::new(),
             calibrations: Vec::new(),
             repeats: Vec::new(),
             left_out: Vec::new(),
             losses: Losses::default(),
         };
-        Gathering { side, varying: BTreeSet::new() }
+        Gathering { side, varying: BTreeSet::new(), seen: HashSet::new(), first: 0 }
     }
 
-    /// Adds a run, if it can be compared.
+    /// Adds a run, if it can be compared and was not seen before.
     pub fn add(&mut self, tables: &RunTables) -> Result<(), Unusable> {
         let repeat = Repeat::of(tables)?;
-        let (setting, side) = (setting(&tables.run), &mut self.side);
+        if !self.seen.insert((repeat.run_id.clone(), repeat.started_at)) {
+            return Err(Unusable::Copy { of: repeat.run_id });
+        }
+        let (setting, side) = (setting(&tables.run, &tables.steps), &mut self.side);
         if side.repeats.is_empty() {
-            (side.setting, side.machine) = (setting, tables.run.machine.clone());
+            side.setting = setting;
+            (side.machine, side.device) = (tables.run.machine.clone(), tables.run.device.clone());
         } else {
             let fields = differing(&side.setting, &setting).into_iter().map(|difference| difference.field);
             self.varying.extend(fields);
@@ -69,13 +81,26 @@ impl Gathering {
         if !side.calibrations.contains(&calibration) {
             side.calibrations.push(calibration);
         }
-        side.losses.add(&tables.steps);
-        side.repeats.push(repeat);
-        // Only a run that is alone speaks for itself step by step; a thousand must not be held in memory.
-        if side.repeats.len() > 1 {
-            side.repeats.iter_mut().for_each(|repeat| repeat.log_times = None);
-        }
+        side.losses.add(&repeat, &tables.steps);
+        self.push(repeat);
         Ok(())
+    }
+
+    /// Only the run that started first may have to speak for itself step by step, if it is the only one of its side in a
+    /// pair; the steps of a thousand must not be held in memory.
+    fn push(&mut self, repeat: Repeat) {
+        let repeats = &mut self.side.repeats;
+        repeats.push(repeat);
+        let new = repeats.len() - 1;
+        let (first, later) = if repeats[new].when() < repeats[self.first].when() {
+            (new, self.first)
+        } else {
+            (self.first, new)
+        };
+        if later != first {
+            repeats[later].log_times = None;
+        }
+        self.first = first;
     }
 
     pub fn leave_out(&mut self, run: String, why: &Unusable) {
@@ -84,7 +109,7 @@ impl Gathering {
 
     /// The side, once all its runs were seen.
     pub fn finish(self) -> Result<Side, CompareError> {
-        let Gathering { mut side, varying } = self;
+        let Gathering { mut side, varying, .. } = self;
         if !varying.is_empty() {
             let fields = varying.into_iter().collect();
             return Err(CompareError::SeveralConfigurations { name: side.name, fields });
@@ -94,7 +119,9 @@ impl Gathering {
             let reasons = side.left_out.iter().map(reason).collect();
             return Err(CompareError::NothingUsable { name: side.name, reasons });
         }
-        side.repeats.sort_by(|a, b| (a.started_at, &a.run_id).cmp(&(b.started_at, &b.run_id)));
+        side.repeats.sort_by(|a, b| a.when().cmp(&b.when()));
+        // In whatever order the folder gave them.
+        side.calibrations.sort_by_key(Value::to_string);
         Ok(side)
     }
 }

@@ -1,12 +1,14 @@
 //! Faster, slower, the same, or not to be told; and why.
 
-use serde::Serialize;
-
+use super::margin::Margin;
 use super::metrics::{Pairs, log_token_time, percent};
-use super::repeat::{MOST_OVERHEAD, Repeat};
+use super::pct::{range_pct, signed_pct};
+use super::repeat::Repeat;
+use super::schedule::{apart, overlap};
 use super::setting::{Difference, FieldKind};
-use crate::record::words;
-use crate::stats::{ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
+use super::sound::{drifting, unsound};
+use crate::record::{EvidenceLevel, words};
+use crate::stats::{ENOUGH_PAIRS, FEWEST_PAIRS, Paired, Place, judge_pairs};
 
 words! {
     /// What came of a comparison.
@@ -29,45 +31,13 @@ words! {
     }
 }
 
-words! {
-    /// Where the margin comes from.
-    MarginSource, "source of the margin" {
-        /// Nobody cares for less than 1 %.
-        Least = "least",
-        /// This machine's own noise, measured between runs of the same program.
-        Noise = "noise",
-    }
-}
-
-/// Differences of this size and less do not matter.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Margin {
-    pub pct: f64,
-    pub source: MarginSource,
-}
-
-impl Margin {
-    /// `max(1 %, noise)`: `noise_pct` is the half-width that pairs of the same program had on this machine.
-    pub fn of(noise_pct: Option<f64>) -> Self {
-        let least = 100.0 * LEAST_MARGIN;
-        match noise_pct.filter(|noise| *noise > least) {
-            Some(pct) => Margin { pct, source: MarginSource::Noise },
-            None => Margin { pct: least, source: MarginSource::Least },
-        }
-    }
-
-    /// Of logarithms.
-    pub fn log(self) -> f64 {
-        (self.pct / 100.0).ln_1p()
-    }
-}
-
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub verdict: Verdict,
     pub reason: String,
     pub quantity: Quantity,
+    pub evidence: EvidenceLevel,
     /// Fewer pairs than are enough.
     pub provisional: bool,
     /// Nothing was concluded from the times, for a reason that more of them alone would not mend.
@@ -76,30 +46,38 @@ pub struct Decision {
     pub pairs_needed: Option<usize>,
 }
 
-/// Judges the pairs, or says why not.
-pub fn decide(pairs: &Pairs, differs: &[Difference], margin: Margin) -> Decision {
+/// Judges the pairs, or says why not; `runs` are all of both sides.
+pub fn decide(pairs: &Pairs, runs: &[&Repeat], differs: &[Difference], margin: Margin) -> Decision {
     let quantity = quantity(pairs);
     let abstention = forbidden(differs)
         .or_else(|| uncounted(pairs, differs))
         .or_else(|| too_few(pairs))
-        .or_else(|| unsound(pairs, margin));
-    let cannot_tell = |reason| Decision {
+        .or_else(|| overlap(runs))
+        .or_else(|| unsound(pairs, margin))
+        .or_else(|| drifting(pairs, margin));
+    if let Some(reason) = abstention {
+        let pairs_needed = (pairs.len() < FEWEST_PAIRS).then_some(ENOUGH_PAIRS);
+        return Decision { pairs_needed, ..abstained(reason, quantity) };
+    }
+    match judge_pairs(&log_changes(pairs, quantity), margin.log()) {
+        Some(paired) => judged(&paired, quantity, margin, apart(pairs)),
+        None => abstained(
+            "the times are no numbers; this is a fault of stepledger, please report it".to_owned(),
+            quantity,
+        ),
+    }
+}
+
+/// Nothing was concluded, so that nothing is proven, however often it was measured.
+fn abstained(reason: String, quantity: Quantity) -> Decision {
+    Decision {
         verdict: Verdict::CannotTell,
         reason,
         quantity,
+        evidence: EvidenceLevel::SmokeTest,
         provisional: false,
         abstained: true,
         pairs_needed: None,
-    };
-    if let Some(reason) = abstention {
-        let pairs_needed = (pairs.len() < FEWEST_PAIRS).then_some(ENOUGH_PAIRS);
-        return Decision { pairs_needed, ..cannot_tell(reason) };
-    }
-    match judge_pairs(&log_changes(pairs, quantity), margin.log()) {
-        Some(paired) => judged(&paired, quantity, margin),
-        None => cannot_tell(
-            "the times are no numbers; this is a fault of stepledger, please report it".to_owned(),
-        ),
     }
 }
 
@@ -139,12 +117,16 @@ fn forbidden(differs: &[Difference]) -> Option<String> {
     sentences.into_iter().find_map(sentence)
 }
 
-/// The fields that say how many samples a step has.
-const STEP_SIZE: [&str; 2] = ["batch", "accumulate"];
+/// Whether a field says how many samples a step has, by any of the names it goes by: `batch_size`,
+/// `train.micro_batch`, `grad_accum_steps`.
+fn is_step_size(field: &str) -> bool {
+    let field = field.to_lowercase();
+    ["batch", "accum"].iter().any(|part| field.contains(part))
+}
 
 /// Steps of different sizes whose tokens nobody counted.
 fn uncounted(pairs: &Pairs, differs: &[Difference]) -> Option<String> {
-    let size = differs.iter().find(|difference| STEP_SIZE.contains(&difference.field.as_str()))?;
+    let size = differs.iter().find(|difference| is_step_size(&difference.field))?;
     let counted = |run: &Repeat| run.tokens_per_step.is_some();
     let all = pairs.iter().all(|(base, candidate)| counted(base) && counted(candidate));
     (!all).then(|| {
@@ -166,62 +148,53 @@ fn too_few(pairs: &Pairs) -> Option<String> {
     Some(format!("{sides}; repeat both sides, {ENOUGH_PAIRS} times or more, taking turns"))
 }
 
-/// One run in twenty may be unsound; from then on the runs say nothing about the programs.
-fn unsound(pairs: &Pairs, margin: Margin) -> Option<String> {
-    let runs = pairs.iter().flat_map(|(base, candidate)| [*base, *candidate]);
-    let reasons: Vec<String> =
-        runs.filter_map(|run| Some(format!("run {}: {}", run.run_id, why_unsound(run, margin)?))).collect();
-    let first = reasons.first().filter(|_| reasons.len() > pairs.len() / 10)?;
-    let others = match reasons.len() {
-        1 => String::new(),
-        n => format!(" (and {} more runs of {})", n - 1, 2 * pairs.len()),
-    };
-    Some(format!("{first}{others}"))
-}
-
-/// Why nothing should be concluded from a run.
-pub fn why_unsound(run: &Repeat, margin: Margin) -> Option<String> {
-    if let Some(weakness) = run.time.weakness(margin.log()) {
-        return Some(weakness.to_string());
-    }
-    let overhead = run.overhead.filter(|overhead| *overhead > MOST_OVERHEAD)?;
-    Some(format!(
-        "its instruments cost {:.1} % of its steps' time, and {:.0} % is the most; trace less (--trace phases), or \
-         measure larger steps",
-        100.0 * overhead,
-        100.0 * MOST_OVERHEAD
-    ))
-}
-
-fn judged(paired: &Paired, quantity: Quantity, margin: Margin) -> Decision {
-    let (interval, band) = (paired.interval, format!("±{:.1} %", margin.pct));
-    let span = format!("{:+.1} % to {:+.1} %", percent(interval.low), percent(interval.high));
+fn judged(paired: &Paired, quantity: Quantity, margin: Margin, apart: Option<String>) -> Decision {
+    let interval = paired.interval;
+    let span = range_pct(percent(interval.low), percent(interval.high));
     let (verdict, reason) = match paired.place {
         Place::Below => {
-            (Verdict::Faster, format!("the whole interval, {span}, is below −{:.1} %", margin.pct))
+            (Verdict::Faster, format!("the whole interval, {span}, is below {}", signed_pct(margin.low_pct)))
         }
         Place::Above => {
-            (Verdict::Slower, format!("the whole interval, {span}, is above +{:.1} %", margin.pct))
+            (Verdict::Slower, format!("the whole interval, {span}, is above {}", signed_pct(margin.high_pct)))
         }
-        Place::Within => (Verdict::Same, format!("the whole interval, {span}, is within {band}")),
-        Place::Across => (Verdict::CannotTell, across(paired, &span, &band)),
+        Place::Within => (Verdict::Same, format!("the whole interval, {span}, is within {}", margin.told())),
+        Place::Across => (Verdict::CannotTell, across(paired, &span, margin)),
     };
+    let enough = interval.n >= ENOUGH_PAIRS;
+    let proven = enough && apart.is_none();
     Decision {
         verdict,
-        reason,
+        reason: apart.map_or(reason.clone(), |why| format!("{reason}; but {why}")),
         quantity,
-        provisional: interval.n < ENOUGH_PAIRS,
+        evidence: if proven { EvidenceLevel::RepeatedBenchmark } else { EvidenceLevel::SmokeTest },
+        provisional: !enough,
         abstained: false,
         pairs_needed: paired.pairs_needed,
     }
 }
 
-fn across(paired: &Paired, span: &str, band: &str) -> String {
+fn across(paired: &Paired, span: &str, margin: Margin) -> String {
     let way_out = match paired.pairs_needed {
-        Some(pairs) => format!("about {pairs} pairs would settle it, if runs scatter on as they do"),
+        Some(pairs) => {
+            format!("roughly {pairs} pairs would settle it, if mean and scatter stay as they are")
+        }
         None => {
             "no sensible number of pairs would settle it: quieten the machine, or run more steps".to_owned()
         }
     };
-    format!("the interval, {span}, lies across an end of {band}; {way_out}")
+    format!("the interval, {span}, lies across an end of the margin, {}; {way_out}", margin.told())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_s_size_has_many_names() {
+        for field in ["batch", "batch_size", "train.microBatch", "accumulate", "grad_accum_steps"] {
+            assert!(is_step_size(field), "{field}");
+        }
+        assert!(!is_step_size("layers") && !is_step_size("lr"));
+    }
 }

@@ -5,11 +5,14 @@ use serde_json::Value;
 use super::tables::{put, table};
 use super::units::{bytes, count, ms};
 use crate::compare::{
-    Comparison, Difference, FieldKind, Judged, LossesCompared, Metric, Quantity, Repeats, SideTails, Verdict,
+    Comparison, Difference, FieldKind, Judged, LossesCompared, MarginSource, Metric, Quantity, Repeats,
+    SideTails, Verdict, range_pct, signed_pct,
 };
 
 /// The width that sentences are wrapped to.
 const WIDTH: usize = 80;
+/// The most runs of a side that are told of one by one.
+const NAMED: usize = 10;
 
 /// The whole comparison: what was compared, what differs, the verdict, and the numbers.
 pub fn render_comparison(comparison: &Comparison) -> String {
@@ -39,6 +42,7 @@ fn side_lines(role: &str, side: &Repeats) -> Vec<String> {
         several => format!(" ({} runs)", several.len()),
     };
     let mut lines = vec![format!("{role:<9}  {}{runs}", side.name)];
+    lines.extend(cut_off(side).map(|text| wrapped(&text, 11)));
     let left_out = side.left_out.iter().map(|run| format!("left out: {}: {}", run.run, run.why));
     lines.extend(left_out.map(|text| wrapped(&text, 11)));
     if !side.unpaired.is_empty() {
@@ -46,6 +50,19 @@ fn side_lines(role: &str, side: &Repeats) -> Vec<String> {
         lines.push(wrapped(&text, 11));
     }
     lines
+}
+
+/// How much of the runs was cut off as warm-up: of a few runs each by itself.
+fn cut_off(side: &Repeats) -> Option<String> {
+    let span = |counts: &[usize]| {
+        let (least, most) = (counts.iter().min()?, counts.iter().max()?);
+        Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+    };
+    let cut = match side.cut_steps.as_slice() {
+        many if many.len() > NAMED => span(many)?,
+        few => few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    };
+    Some(format!("cut off as warm-up: {cut} of {} measured steps", span(&side.measured_steps)?))
 }
 
 fn differs(comparison: &Comparison) -> String {
@@ -87,15 +104,26 @@ fn verdict(comparison: &Comparison) -> String {
     let pairs =
         if comparison.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", comparison.pairs) };
     let few = if comparison.provisional { "; 5 pairs would be enough" } else { "" };
-    let margin = comparison.margin;
     let verdict = wrapped(&format!("Verdict: {word}{provisional} ({of})"), 0);
-    format!(
-        "{verdict}\n{}\n  evidence: {}, {pairs}{few}; margin ±{:.1} % ({})",
-        wrapped(&comparison.reason, 2),
-        comparison.evidence,
-        margin.pct,
-        margin.source
-    )
+    let evidence = format!("evidence: {}, {pairs}{few}; {}", comparison.evidence, margin(comparison));
+    format!("{verdict}\n{}\n{}", wrapped(&comparison.reason, 2), wrapped(&evidence, 2))
+}
+
+/// The margin, and where it comes from.
+fn margin(comparison: &Comparison) -> String {
+    let margin = comparison.margin;
+    let source = match (margin.source, &comparison.noise) {
+        (MarginSource::Noise, Some(noise)) => {
+            let flags: String = noise.flags.iter().map(|flag| format!(" {flag}")).collect();
+            format!(
+                "this machine's noise, measured on {} with `run{flags}`, steps of {}",
+                noise.measured_at.format("%Y-%m-%d"),
+                ms(noise.step_ms)
+            )
+        }
+        (source, _) => source.to_string(),
+    };
+    format!("margin {} ({source})", margin.told())
 }
 
 fn metrics(comparison: &Comparison) -> String {
@@ -124,13 +152,14 @@ fn figure(value: f64, unit: &str) -> String {
 }
 
 fn change(metric: &Metric) -> String {
-    cell(metric.change_pct, |change| format!("{change:+.1} %"))
+    cell(metric.change_pct, signed_pct)
 }
 
 fn interval(metric: &Metric) -> String {
     match (metric.low_pct, metric.high_pct) {
-        (Some(low), Some(high)) if low == high => "exact".to_owned(),
-        (Some(low), Some(high)) => format!("{low:+.1} % to {high:+.1} %"),
+        // Bytes are counted; times are not, however alike they are.
+        (Some(low), Some(high)) if low == high && metric.unit == "bytes" => "exact".to_owned(),
+        (Some(low), Some(high)) => range_pct(low, high),
         _ => "—".to_owned(),
     }
 }
@@ -160,7 +189,7 @@ fn signed(difference: i64) -> String {
     match difference {
         0 => "0 B".to_owned(),
         more if more > 0 => format!("+{}", bytes(more)),
-        less => bytes(less),
+        less => format!("−{}", bytes(-less)),
     }
 }
 
@@ -184,11 +213,18 @@ fn losses(losses: &LossesCompared) -> String {
         LossesCompared { first_difference_step: Some(first), .. } => differing(losses, *first),
         LossesCompared { .. } => "they differ".to_owned(),
     }];
-    let broken = [("base", losses.base_not_finite_from), ("candidate", losses.candidate_not_finite_from)];
-    let broken = broken.into_iter().filter_map(|(side, from)| Some((side, from?)));
-    sentences.extend(broken.map(|(side, from)| format!("the {side}'s is no finite number in step {from}")));
+    let broken = [
+        ("base", losses.base_not_finite_from, &losses.base_not_finite_run),
+        ("candidate", losses.candidate_not_finite_from, &losses.candidate_not_finite_run),
+    ];
+    let broken = broken.into_iter().filter_map(|(side, from, run)| Some((side, from?, run.as_ref()?)));
+    sentences
+        .extend(broken.map(|(side, from, run)| {
+            format!("the {side}'s is no finite number in step {from} of run {run}")
+        }));
     if losses.repeats_differ {
-        sentences.push("the runs of a side have different ones, and its first run's are compared".to_owned());
+        let first = "the runs of a side have different ones, and those of its first run are compared";
+        sentences.push(first.to_owned());
     }
     wrapped(&format!("Losses: {}", sentences.join("; ")), 0)
 }

@@ -1,7 +1,6 @@
 //! How many independent values a series of dependent ones is worth.
 
-/// Lags looked at, at most: so many that a series which is still correlated there fails any sensible demand,
-/// and so few that a million steps take a second and not a week.
+/// Lags looked at, at most: so few that a million steps take a second or two and not a week.
 const LAGS: usize = 1000;
 
 /// The effective sample size of the mean of a series: `n / τ`, with the integrated autocorrelation time
@@ -9,8 +8,17 @@ const LAGS: usize = 1000;
 /// Carlo", Statistical Science 7:4): pairs `ρ_{2k} + ρ_{2k+1}` as long as they are positive.
 ///
 /// At most n: correlation that makes a mean better than independent values would is not counted on. A series
-/// without any variance leaves no doubt, and is worth n.
+/// without any variance leaves no doubt, and is worth n. One that is still correlated after 1000 lags is looked at in
+/// means of two neighbours each, whose mean is the same and whose correlation ends at half as many lags.
 pub fn effective_sample_size(values: &[f64]) -> f64 {
+    match autocorrelation_time(values) {
+        Some(time) => values.len() as f64 / time.max(1.0),
+        None => effective_sample_size(&means_of_two(values)),
+    }
+}
+
+/// The integrated autocorrelation time; `None` where it cannot be told from so few lags.
+fn autocorrelation_time(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();
@@ -20,13 +28,18 @@ pub fn effective_sample_size(values: &[f64]) -> f64 {
     let variance = covariance(0);
     // What rounding of their sum leaves of equal values is no variance.
     if variance <= n * (n * mean * f64::EPSILON).powi(2) {
-        return n;
+        return Some(1.0);
     }
-    let pairs = (0..LAGS.min(values.len()) / 2)
-        .map(|pair| (covariance(2 * pair) + covariance(2 * pair + 1)) / variance)
-        .take_while(|pair| *pair > 0.0);
-    let tau = 2.0 * pairs.sum::<f64>() - 1.0;
-    n / tau.max(1.0)
+    let lags = LAGS.min(values.len());
+    let pairs = (0..lags / 2).map(|pair| (covariance(2 * pair) + covariance(2 * pair + 1)) / variance);
+    let positive: Vec<f64> = pairs.take_while(|pair| *pair > 0.0).collect();
+    let goes_on = positive.len() == lags / 2 && values.len() > LAGS;
+    (!goes_on).then(|| 2.0 * positive.iter().sum::<f64>() - 1.0)
+}
+
+/// The last value of an odd number is left out.
+fn means_of_two(values: &[f64]) -> Vec<f64> {
+    values.chunks_exact(2).map(|two| f64::midpoint(two[0], two[1])).collect()
 }
 
 #[cfg(test)]
@@ -57,6 +70,9 @@ mod tests {
     fn a_slope_is_worth_little_and_equal_values_are_certain() {
         let slope: Vec<f64> = (0..200).map(f64::from).collect();
         assert!(effective_sample_size(&slope) < 10.0);
+        let long: Vec<f64> = (0..50_000).map(f64::from).collect();
+        let found = effective_sample_size(&long);
+        assert!(found < 10.0, "{found}: correlated over more lags than are looked at");
         assert_eq!((effective_sample_size(&[0.1; 50]), effective_sample_size(&[])), (50.0, 0.0));
     }
 }

@@ -9,6 +9,11 @@ impl Random {
         Random(SplitMix64::new(seed))
     }
 
+    /// A whole number from 0 to below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0.below(end)
+    }
+
     /// From 0 to below 1.
     pub fn uniform(&mut self) -> f64 {
         (self.0.next() >> 11) as f64 / (1_u64 << 53) as f64

@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod drift;
 mod effective;
 mod interval;
 mod line;
 #[cfg(test)]
 mod made_up;
+mod outliers;
 mod paired;
 mod random;
 mod run;
@@ -22,12 +24,15 @@ mod trimmed;
 mod warmup;
 
 pub use bootstrap::{WithinRuns, within_runs};
+pub use drift::{Drift, common_drift};
 pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};
 pub use line::{Line, Prediction, fit_line};
 pub use paired::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
 pub use random::SplitMix64;
-pub use run::{Drift, FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, Settled, TRIM, Tails, Weakness};
+pub use run::{
+    FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, SURE_STEPS, Settled, TRIM, Tails, Weakness, longer,
+};
 pub use trimmed::{Trimmed, trimmed, trimmed_mean};
 pub use warmup::mser5;
 

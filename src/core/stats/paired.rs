@@ -30,8 +30,9 @@ pub enum Place {
 pub struct Paired {
     pub place: Place,
     pub interval: MeanInterval,
-    /// How many pairs it would take for the interval to leave the band's end, if differences stayed as they
-    /// are. `None` where that is known, or would take more than 10,000.
+    /// How many pairs it would take for the interval to leave the band's end, if mean and scatter of the differences
+    /// stayed as they are: a rough number, since both are estimates, and so many pairs settle it more often than
+    /// not, but not for sure. `None` where that is known, or would take more than 10,000.
     pub pairs_needed: Option<usize>,
 }
 

@@ -2,27 +2,31 @@
 
 use std::fmt;
 
-use super::{effective_sample_size, mser5, quantile, trimmed, trimmed_mean};
+use super::outliers::without_spikes;
+use super::{Drift, effective_sample_size, mser5, quantile, trimmed_mean};
 
 /// The share of the steps left out at each end of a run's mean: a tenth.
 pub const TRIM: f64 = 0.1;
 /// The fewest steps, warm-up cut off, that a run must have.
 pub const FEWEST_STEPS: usize = 30;
+/// So many measured steps always leave [`FEWEST_STEPS`], since at most half of them are cut off.
+pub const SURE_STEPS: usize = 2 * FEWEST_STEPS;
 /// The least effective sample size of them.
 pub const LEAST_EFFECTIVE: f64 = 10.0;
 /// A step is slow from this many medians on.
 pub const SLOW: f64 = 1.5;
-/// The normal quantile that a drift must be clear of, two-sided 99.9 %: a comparison looks at ten runs or more,
-/// and one that seems to drift is enough to end it.
-const DRIFT_ERRORS: f64 = 3.291;
+/// The share of a run that may pass before its level counts as reached: what happens later is a drift.
+const SETTLING: f64 = 0.2;
 
-/// A run's times, one a whole accumulation cycle, as logarithms and with the warm-up cut off.
+/// A run's times, one a whole accumulation cycle, as logarithms, with the warm-up cut off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// How many of the times given were cut off at the beginning.
+    /// How many of the steps given were cut off at the beginning.
     pub warmup: usize,
     /// Natural logarithms of what was kept.
     pub log_times: Vec<f64>,
+    /// Those of what was cut off.
+    cut: Vec<f64>,
 }
 
 impl Settled {
@@ -30,27 +34,32 @@ impl Settled {
     /// an accumulation cycle the means of whole cycles are taken first, since the last step of a cycle does more than
     /// the others; what is left over at the end is no whole cycle. `None` where nothing is left, or a time is
     /// not positive and finite.
+    ///
+    /// The search, and nothing else, does not see single slow steps: a spike makes whatever is left without it look
+    /// better, so that MSER would call all that comes before it warm-up.
     pub fn of(times: &[f64], cycle: usize) -> Option<Self> {
         let cycle = cycle.max(1);
         let means = times.chunks_exact(cycle).map(|cycle| cycle.iter().sum::<f64>() / cycle.len() as f64);
-        let mut log_times: Vec<f64> = means.map(f64::ln).collect();
-        if log_times.is_empty() || log_times.iter().any(|time| !time.is_finite()) {
+        let mut cut: Vec<f64> = means.map(f64::ln).collect();
+        if cut.is_empty() || cut.iter().any(|time| !time.is_finite()) {
             return None;
         }
-        let cut = mser5(&log_times);
-        log_times.drain(..cut);
-        Some(Settled { warmup: cut * cycle, log_times })
+        let log_times = cut.split_off(mser5(&without_spikes(&cut)));
+        Some(Settled { warmup: cut.len() * cycle, log_times, cut })
     }
 
     /// The run in a few numbers.
     pub fn estimate(&self) -> Option<RunEstimate> {
+        let all = [self.cut.as_slice(), &self.log_times].concat();
+        let settling = self.cut.len().min((SETTLING * all.len() as f64) as usize);
         Some(RunEstimate {
             warmup: self.warmup,
             kept: self.log_times.len(),
+            measured: all.len(),
             log_time: trimmed_mean(&self.log_times, TRIM)?,
             effective: effective_sample_size(&self.log_times),
-            drift: Drift::of(&self.log_times),
-            tails: Tails::of(&self.log_times)?,
+            drift: Drift::of(&all[settling..]),
+            tails: Tails::of(&all)?,
         })
     }
 }
@@ -58,63 +67,45 @@ impl Settled {
 /// One run, as a unit of comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunEstimate {
-    /// Steps cut off as warm-up, and steps (or cycles) kept.
+    /// Steps cut off as warm-up.
     pub warmup: usize,
+    /// Steps (or cycles) kept, and all of them, what was cut off included.
     pub kept: usize,
+    pub measured: usize,
     /// The 10 %-trimmed mean of the logarithms of the times.
     pub log_time: f64,
     /// The effective sample size of what was kept.
     pub effective: f64,
-    /// `None` where a half is too short to have a mean.
+    /// Of the whole run but for what the warm-up has of its first fifth: what was cut off beyond that may be a level
+    /// that changed. `None` where a half is too short to have a mean.
     pub drift: Option<Drift>,
     pub tails: Tails,
 }
 
 impl RunEstimate {
+    /// The share of what was measured that was cut off as warm-up.
+    pub fn cut_share(&self) -> f64 {
+        1.0 - self.kept as f64 / self.measured as f64
+    }
+
     /// Why the run is no sound unit of a comparison with `margin` (of logarithms); `None` where it is one.
     pub fn weakness(&self, margin: f64) -> Option<Weakness> {
-        if self.kept < FEWEST_STEPS {
-            return Some(Weakness::FewSteps { kept: self.kept });
-        }
-        if self.effective < LEAST_EFFECTIVE {
-            return Some(Weakness::Correlated { effective: self.effective });
-        }
-        let drift = self.drift.filter(|drift| drift.exceeds(margin))?;
-        Some(Weakness::Drifts { change: drift.change })
+        self.weaknesses(margin).next()
+    }
+
+    /// All that keeps the run from being a sound unit, what has the plainest way out first.
+    pub fn weaknesses(&self, margin: f64) -> impl Iterator<Item = Weakness> {
+        let few = (self.kept < FEWEST_STEPS).then_some(Weakness::FewSteps { kept: self.kept });
+        let drift = self.drift.filter(|drift| drift.exceeds(margin));
+        let drifts = drift.map(|drift| Weakness::Drifts { change: drift.change });
+        let correlated = self.effective < LEAST_EFFECTIVE;
+        let correlated = correlated.then_some(Weakness::Correlated { effective: self.effective });
+        [few, drifts, correlated].into_iter().flatten()
     }
 }
 
-/// What the second half of a run differs from its first half by.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drift {
-    /// Of the logarithms' trimmed means.
-    pub change: f64,
-    /// Its standard error, each half worth its effective sample size.
-    pub error: f64,
-}
-
-impl Drift {
-    fn of(log_times: &[f64]) -> Option<Self> {
-        let (first, second) = log_times.split_at(log_times.len() / 2);
-        let ((first, its), (second, other)) = (half(first)?, half(second)?);
-        Some(Drift { change: second - first, error: its.hypot(other) })
-    }
-
-    /// Whether it is larger than `margin`, and that not by chance: 99.9 % of normal halves that differ by no
-    /// more than the margin would not look like this.
-    pub fn exceeds(&self, margin: f64) -> bool {
-        self.change.abs() - DRIFT_ERRORS * self.error > margin
-    }
-}
-
-/// Mean and standard error of half a run.
-fn half(log_times: &[f64]) -> Option<(f64, f64)> {
-    let found = trimmed(log_times, TRIM)?;
-    let inflation = log_times.len() as f64 / effective_sample_size(log_times);
-    Some((found.mean, found.error * inflation.sqrt()))
-}
-
-/// The slow steps, which the mean leaves out, in the unit of the times.
+/// The slow steps, which the mean leaves out, in the unit of the times: those of all measured steps, whatever else was
+/// cut off as warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tails {
     pub p50: f64,
@@ -144,8 +135,8 @@ impl Tails {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Weakness {
     FewSteps { kept: usize },
-    Correlated { effective: f64 },
     Drifts { change: f64 },
+    Correlated { effective: f64 },
 }
 
 impl fmt::Display for Weakness {
@@ -153,21 +144,27 @@ impl fmt::Display for Weakness {
         match self {
             Weakness::FewSteps { kept } => write!(
                 f,
-                "{kept} steps are left when the warm-up is cut off, and {FEWEST_STEPS} is the least; run more steps"
+                "{kept} steps are left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
+                 {SURE_STEPS} steps or more, which always leave them"
+            ),
+            Weakness::Drifts { change } => write!(
+                f,
+                "its second half took {} than its first; let the machine settle, or run more warm-up steps",
+                longer(*change)
             ),
             Weakness::Correlated { effective } => write!(
                 f,
                 "its steps depend on each other so much that they are worth {effective:.1} independent ones, and \
                  {LEAST_EFFECTIVE} is the least; run more steps"
             ),
-            Weakness::Drifts { change } => write!(
-                f,
-                "its second half took {:+.1} % of the time of its first; let the machine settle, or run more \
-                 warm-up steps",
-                100.0 * change.exp_m1()
-            ),
         }
     }
+}
+
+/// A change of logarithms of times, in words that `than` follows.
+pub fn longer(change: f64) -> String {
+    let pct = 100.0 * change.exp_m1();
+    format!("{:.1} % {} time", pct.abs(), if pct < 0.0 { "less" } else { "more" })
 }
 
 #[cfg(test)]
@@ -198,14 +195,27 @@ mod tests {
 
     #[test]
     fn spikes_move_the_tails_and_not_the_mean() {
-        let calm = times(200, 0.0, 0.0);
-        let mut spiked = calm.clone();
-        (0..10).for_each(|spike| spiked[105 + 9 * spike] *= 4.0);
-        let (calm, spiked) = (estimate(&calm, 1), estimate(&spiked, 1));
-        assert!((calm.log_time - spiked.log_time).abs() < 0.002, "{calm:?} {spiked:?}");
-        assert_eq!((calm.tails.slow, spiked.tails.slow), (0, 10));
-        assert!(spiked.tails.p50 < 1.1 && spiked.tails.p99 > 3.5 && spiked.tails.max > 3.5, "{spiked:?}");
-        assert!(spiked.tails.p95 <= spiked.tails.p99 && spiked.tails.p99 <= spiked.tails.max);
+        // One of them early, which must not end a warm-up.
+        for first in [30, 105] {
+            let calm = times(200, 0.0, 0.0);
+            let mut spiked = calm.clone();
+            (0..10).for_each(|spike| spiked[first + 9 * spike] *= 4.0);
+            let (calm, spiked) = (estimate(&calm, 1), estimate(&spiked, 1));
+            assert!((calm.log_time - spiked.log_time).abs() < 0.002, "{calm:?} {spiked:?}");
+            assert_eq!((calm.tails.slow, spiked.tails.slow, spiked.measured), (0, 10, 200), "{first}");
+            assert!(spiked.tails.p50 < 1.1 && spiked.tails.p99 > 3.5 && spiked.tails.max > 3.5, "{spiked:?}");
+            assert!(spiked.tails.p95 <= spiked.tails.p99 && spiked.tails.p99 <= spiked.tails.max);
+        }
+    }
+
+    #[test]
+    fn tails_are_those_of_all_steps_and_the_mean_is_not() {
+        let mut steps = vec![1.0; 100];
+        steps[..10].fill(3.0);
+        let found = estimate(&steps, 1);
+        assert_eq!((found.warmup, found.kept, found.measured), (10, 90, 100));
+        assert_eq!((found.log_time, found.tails.slow), (0.0, 10));
+        assert!((found.tails.max - 3.0).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
@@ -221,25 +231,35 @@ mod tests {
     fn weak_runs_say_why() {
         let short = estimate(&times(29, 0.0, 0.0), 1).weakness(0.01).unwrap();
         assert!(short.to_string().contains("30 is the least"), "{short}");
-        assert!(estimate(&times(400, 0.0, 0.2), 1).weakness(0.01).is_some());
+        assert!(short.to_string().contains("60 steps or more"), "{short}");
+        for (slope, told) in [(0.2, "8.3 % more time than its first"), (-0.2, "% less time than its first")] {
+            let sloping = estimate(&times(400, 0.0, slope), 1).weakness(0.01).unwrap().to_string();
+            assert!(sloping.contains("its second half took") && sloping.contains("let the machine settle"));
+            assert!(sloping.contains(told), "{slope}: {sloping}");
+        }
         let slow = Random::new(3).autoregression(120, 0.98, 0.01);
         let slow: Vec<f64> = slow.into_iter().map(f64::exp).collect();
         let weakness = estimate(&slow, 1).weakness(0.5).unwrap();
         assert!(matches!(weakness, Weakness::Correlated { .. }), "{weakness}");
     }
 
+    /// MSER cuts it in half as a warm-up, and what is left is level.
     #[test]
-    fn a_drift_is_beyond_the_margin_and_beyond_chance() {
-        let mut log_times: Vec<f64> = times(400, 0.0, 0.0).iter().map(|time| time.ln()).collect();
-        assert!(!Drift::of(&log_times).unwrap().exceeds(0.01));
-        log_times[200..].iter_mut().for_each(|time| *time += 0.03);
-        let drift = Drift::of(&log_times).unwrap();
-        assert!(
-            (drift.change - 0.03).abs() < 0.006 && drift.exceeds(0.01) && !drift.exceeds(0.03),
-            "{drift:?}"
-        );
-        let noisy = Drift { change: 0.03, error: 0.02 };
-        assert!(!noisy.exceeds(0.01));
+    fn a_level_that_changes_is_a_drift_wherever_it_does() {
+        for at in [0.5, 0.6, 0.7] {
+            let mut steps = times(200, 0.0, 0.0);
+            steps[(200.0 * at) as usize..].iter_mut().for_each(|time| *time *= 1.08);
+            let weakness = estimate(&steps, 1).weakness(0.01);
+            assert!(matches!(weakness, Some(Weakness::Drifts { .. })), "{at}: {weakness:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_has_all_its_weaknesses() {
+        let mut steps = times(40, 0.0, 0.0);
+        steps[20..].iter_mut().for_each(|time| *time *= 2.0);
+        let found: Vec<Weakness> = estimate(&steps, 1).weaknesses(0.01).collect();
+        assert!(matches!(found[..], [Weakness::FewSteps { .. }, Weakness::Drifts { .. }, ..]), "{found:?}");
     }
 
     #[test]

@@ -8,8 +8,10 @@ const BATCH: usize = 5;
 /// Simulation 69:6): of m batch means Y, the cut d that makes
 /// `Σ_{j > d} (Y_j − Ȳ_d)² / (m − d)²` least, where `Ȳ_d` is the mean of those that are left.
 ///
-/// At most half of the batches are cut: a minimum beyond it says that the run never settled, not that its end is
-/// worth more. A last batch that is not full decides nothing. Takes linear time.
+/// At most half of the batches are cut: a minimum beyond it may say that the run never settled (Hoad, Robinson & Davies
+/// 2010, "Automating warm-up length estimation", Journal of the Operational Research Society 61:9), not that its end is
+/// worth more. But one level run in eight of autocorrelated steps has its minimum there by chance, so whether a run
+/// stays at its level is asked of [`Drift`](super::Drift), over all of it. A last batch that is not full decides nothing. Takes linear time.
 pub fn mser5(values: &[f64]) -> usize {
     let means: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Damage, StoreError, file};
@@ -27,8 +27,9 @@ pub struct MachineCalibration {
     pub host: Option<String>,
     pub cpu: Option<String>,
     pub logical_cpus: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise: Option<Noise>,
+    /// Of each kind of device that it was measured with. One alone may stand without a list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
+    pub noise: Vec<Noise>,
     /// Of each of its devices, and of its CPU with each number of threads, that was calibrated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<DeviceRates>,
@@ -42,6 +43,9 @@ pub struct MachineCalibration {
 pub struct Noise {
     #[serde(with = "instant")]
     pub measured_at: DateTime<Utc>,
+    /// The device that computed, such as `cpu`. Where it was not written down, the flags tell it.
+    #[serde(default)]
+    pub device: Option<String>,
     /// Pairs of runs of the same program.
     pub pairs: usize,
     /// Half the width of Student's 95 % interval of the pairs' log ratios, in percent.
@@ -53,6 +57,31 @@ pub struct Noise {
     pub step_ms: f64,
     /// The flags of `stepledger run` that it was measured with.
     pub flags: Vec<String>,
+}
+
+impl Noise {
+    fn is_of(&self, device: &str) -> bool {
+        let by_flags = if self.flags.iter().any(|flag| flag.contains("cuda")) { "cuda" } else { "cpu" };
+        kind(self.device.as_deref().unwrap_or(by_flags)) == kind(device)
+    }
+}
+
+/// `cuda` of `cuda:1`: the cards of one machine are as noisy as each other.
+fn kind(device: &str) -> &str {
+    device.split(':').next().unwrap_or(device)
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Noise>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrSeveral {
+        One(Box<Noise>),
+        Several(Vec<Noise>),
+    }
+    Ok(match OneOrSeveral::deserialize(deserializer)? {
+        OneOrSeveral::One(noise) => vec![*noise],
+        OneOrSeveral::Several(noises) => noises,
+    })
 }
 
 /// The user's own folder: `$STEPLEDGER_HOME`, else `$XDG_STATE_HOME/stepledger`, else
@@ -118,6 +147,17 @@ impl MachineCalibration {
         self.rates.iter().find(|rates| rates.device == device && rates.threads == threads)
     }
 
+    /// How much runs of the same program differ on a device of this kind.
+    pub fn noise_of(&self, device: &str) -> Option<&Noise> {
+        self.noise.iter().find(|noise| noise.is_of(device))
+    }
+
+    /// Takes in measured noise, in the place of what was known of `device`'s kind.
+    pub fn keep_noise(&mut self, device: &str, new: Noise) {
+        self.noise.retain(|noise| !noise.is_of(device));
+        self.noise.push(new);
+    }
+
     /// Takes in what was measured, in the place of what was known of that device.
     pub fn keep(&mut self, new: DeviceRates) {
         self.rates.retain(|rates| (&rates.device, rates.threads) != (&new.device, new.threads));
@@ -163,6 +203,23 @@ mod tests {
         assert_eq!(copy("cpu", Some(2)), Some(10.0), "the newer one is kept");
         assert_eq!((copy("cpu", Some(4)), copy("cuda:0", None)), (None, None));
         assert_eq!(machine.rates.len(), 2);
+    }
+
+    #[test]
+    fn noise_is_that_of_a_kind_of_device() {
+        let one = r#"{"measured_at":"2026-01-31T12:00:00Z","pairs":5,"half_width_pct":8.0,"pair_sd_pct":2.0,
+            "mean_pct":0.1,"step_ms":10.0,"flags":["--device","cuda:1"]}"#;
+        let text = format!(r#"{{"host":"a","cpu":null,"logical_cpus":2,"noise":{one}}}"#);
+        let mut machine: MachineCalibration = serde_json::from_str(&text).unwrap();
+        assert!(machine.noise_of("cuda:0").is_some() && machine.noise_of("cpu").is_none());
+        let of_cpu = Noise { device: Some("cpu".to_owned()), pairs: 7, ..machine.noise[0].clone() };
+        machine.keep_noise("cpu", of_cpu.clone());
+        machine.keep_noise("cpu", Noise { pairs: 9, ..of_cpu });
+        let pairs = |device| machine.noise_of(device).map(|noise| noise.pairs);
+        assert_eq!((pairs("cuda"), pairs("cpu"), machine.noise.len()), (Some(5), Some(9), 2));
+        let again: MachineCalibration =
+            serde_json::from_str(&serde_json::to_string(&machine).unwrap()).unwrap();
+        assert_eq!(again, machine);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
 };
+use parquet::basic::Compression;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::cell::{self, Cell};
 use super::flat::RunColumns;
@@ -54,7 +56,24 @@ fn the_one<R>(path: &Path, rows: Vec<R>) -> Result<R, StoreError> {
 }
 
 fn damaged(path: &Path, damage: Damage) -> StoreError {
-    StoreError::Damaged { path: path.to_owned(), damage }
+    let path = path.to_owned();
+    match damage {
+        // Nothing is wrong with such a file.
+        Damage::Compression(codec) => StoreError::Compression { path, codec },
+        damage => StoreError::Damaged { path, damage },
+    }
+}
+
+/// Other tools may have written a dataset again, each with its own favourite.
+fn readable(parquet: &ParquetMetaData) -> Result<(), Damage> {
+    let mut columns = parquet.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let unreadable = columns.find_map(|column| match column.compression() {
+        Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_) => None,
+        other => Some(other.to_string()),
+    });
+    // Without its level, as in `GZIP(GzipLevel(6))`.
+    let name = |codec: String| codec.split('(').next().unwrap_or_default().to_owned();
+    unreadable.map_or(Ok(()), |codec| Err(Damage::Compression(name(codec))))
 }
 
 fn read<R>(
@@ -79,6 +98,7 @@ fn read_batches<R>(
     // The kept Arrow schema is ignored so that a column has one type, whichever tool wrote the file.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let mut parquet = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
+    readable(parquet.metadata())?;
     let mask = ProjectionMask::columns(parquet.parquet_schema(), columns.iter().copied());
     if let Some(step) = step {
         let filter = only_step(&parquet, step);

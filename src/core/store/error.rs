@@ -37,6 +37,12 @@ pub enum StoreError {
     Damaged { path: PathBuf, damage: Damage },
 
     #[error(
+        "{} is compressed with {codec}, which this build does not read; write it again with Zstandard or Snappy",
+        path.display()
+    )]
+    Compression { path: PathBuf, codec: String },
+
+    #[error(
         "{} has schema version {found}, and this build reads 1 to {supported}; open it with a stepledger \
          at least as new as the one that wrote it",
         path.display()
@@ -67,6 +73,9 @@ pub enum StoreError {
 pub enum Damage {
     #[error(transparent)]
     Parquet(#[from] ParquetError),
+
+    #[error("it is compressed with {0}, which this build does not read")]
+    Compression(String),
 
     #[error("it has no column `{0}`")]
     NoColumn(String),

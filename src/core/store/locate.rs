@@ -88,7 +88,8 @@ fn runs(out: &Path) -> Result<Vec<String>, StoreError> {
     Ok(names)
 }
 
-fn is_run(dir: &Path) -> bool {
+/// Whether a folder is that of a run.
+pub fn is_run(dir: &Path) -> bool {
     dir.join(RUN_FILE).is_file()
 }
 

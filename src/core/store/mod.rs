@@ -37,7 +37,7 @@ pub use flat::PhaseTime;
 pub use folders::{Contents, contents, is_run_folder, run_folders};
 pub use glance::{StepGlance, glance};
 pub use liveness::is_being_written;
-pub use locate::{exactly, find_run, newest, resolve, runs_in};
+pub use locate::{exactly, find_run, is_run, newest, resolve, runs_in};
 pub use reader::Dataset;
 pub use removal::{RemovalError, removable, remove};
 pub use sink::RunFolder;
