@@ -15,6 +15,7 @@ mod line;
 mod made_up;
 mod paired;
 mod random;
+mod relative_line;
 mod run;
 #[cfg(test)]
 mod simulation;
@@ -27,6 +28,7 @@ pub use interval::{MeanInterval, mean_interval, student_t_quantile};
 pub use line::{Line, Prediction, fit_line};
 pub use paired::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
 pub use random::SplitMix64;
+pub use relative_line::{RelativeLine, fit_relative_line};
 pub use run::{Drift, FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, Settled, TRIM, Tails, Weakness};
 pub use trimmed::{Trimmed, trimmed, trimmed_mean};
 pub use warmup::mser5;
