@@ -1,10 +1,10 @@
-//! Peak and step time of one policy as lines over the batch, from its runs.
+//! The peak of one policy as a line over the batch, from its runs.
 
 use serde::Serialize;
 
 use super::measured::Measured;
 use crate::record::Phase;
-use crate::stats::{Line, fit_line};
+use crate::stats::{Line, RelativeLine, fit_line};
 
 /// Of all intervals of a plan.
 pub const CONFIDENCE: f64 = 0.95;
@@ -26,6 +26,7 @@ pub struct FitQuality {
     pub batches: Vec<i64>,
     /// `max |measured − line| / measured`, in percent; null where there is no line.
     pub peak_residual_pct: Option<f64>,
+    /// The same of the medians of each batch's runs.
     pub time_residual_pct: Option<f64>,
     /// The smallest batch that the line of the peak rests on, where the peak lies elsewhere in the step below it.
     pub kink_above_batch: Option<i64>,
@@ -112,14 +113,8 @@ impl PeakFit {
     }
 }
 
-/// The step times in milliseconds, a point a run.
-pub fn fit_time(runs: &[&Measured]) -> Option<Line> {
-    let point = |run: &&Measured| Some((run.batch()? as f64, run.step_ms?));
-    fit_line(&runs.iter().filter_map(point).collect::<Vec<_>>())
-}
-
 /// How good the two are together.
-pub fn quality(runs: &[&Measured], peak: Option<&PeakFit>, time: Option<&Line>) -> FitQuality {
+pub fn quality(runs: &[&Measured], peak: Option<&PeakFit>, time: Option<&RelativeLine>) -> FitQuality {
     let mut batches: Vec<i64> = runs.iter().filter_map(|run| run.batch()).collect();
     batches.sort_unstable();
     batches.dedup();
