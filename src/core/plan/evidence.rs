@@ -85,7 +85,7 @@ impl<'r> Evidence<'r> {
             max_batch: None,
             predicted_peak_bytes: at.predicted_peak_bytes,
             peak_interval_bytes: fitted.and_then(|peak| peak.interval),
-            kink_excluded: fitted.zip(batch).map(|(peak, batch)| self.kink_excluded(batch, peak.bytes)),
+            kink_excluded: fitted.zip(batch).map(|(peak, batch)| self.kink_excluded(batch, peak)),
             next_batch_peak_bytes: None,
             predicted_step_ms: at.predicted_step_ms,
             step_interval_ms: at.step_interval_ms,
@@ -165,18 +165,14 @@ impl<'r> Evidence<'r> {
         batches
     }
 
-    /// Whether the peak can be taken to be on its line here. It is the highest of several lines, so that no point lies
-    /// above a line through two others: three on one line leave no room for a kink among them. Beyond them only theory
-    /// can say.
-    fn kink_excluded(&self, batch: i64, bytes: i64) -> bool {
-        if self.theory_peak_bytes(batch).is_some_and(|theory| off(bytes, theory) <= EXACT_PEAK_RESIDUAL) {
+    /// Whether the peak can be taken to be what is predicted. It is convex in the batch (the highest of several lines):
+    /// three points on one line leave no room for a kink among them. Beyond them only theory can say.
+    fn kink_excluded(&self, batch: i64, at: PeakAt) -> bool {
+        if self.theory_peak_bytes(batch).is_some_and(|theory| off(at.bytes, theory) <= EXACT_PEAK_RESIDUAL) {
             return true;
         }
-        let Some(fit) = &self.peak else { return false };
-        let mut on_the_line = self.batches();
-        on_the_line.retain(|&batch| fit.kink_above_batch.is_none_or(|kink| batch >= kink));
-        let among = on_the_line.first().zip(on_the_line.last());
-        among.is_some_and(|(least, most)| (*least..=*most).contains(&batch)) && on_the_line.len() > 2
+        let known = at.interval.is_some_and(|[low, high]| low == high);
+        known && self.extrapolates(batch) == Some(Extrapolates::No)
     }
 
     fn extrapolates(&self, batch: i64) -> Option<Extrapolates> {

@@ -71,7 +71,7 @@ fn at_most(plan: &Plan, shown: &[&PolicyPlan]) -> String {
     }
     let ProductsAtMost { tflop_s, dtype, source, what } = products;
     let text = format!(
-        " at most: in theory, if the step were its matrix products alone, at {} ({dtype}, {source}: {what})",
+        " tokens/s, theory: at most, if the step were its matrix products alone, at {} ({dtype}, {source}: {what})",
         flops(*tflop_s)
     );
     format!("\n{}", wrap(&text, 1))

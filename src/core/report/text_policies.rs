@@ -33,7 +33,7 @@ const COLUMNS: [Column; 10] = [
     Column { header: "step", cell: |policy| policy.predicted_step_ms.map(ms), says: Says::Time },
     Column { header: "tokens/s", cell: |policy| policy.predicted_tokens_per_s.map(whole), says: Says::Time },
     Column { header: "time from", cell: time_from, says: Says::Time },
-    Column { header: "at most", cell: |policy| bound(policy).map(whole), says: Says::Time },
+    Column { header: "tokens/s, theory", cell: |policy| bound(policy).map(whole), says: Says::Time },
     Column {
         header: "again",
         cell: |policy| policy.recompute_share.map(|share| pct(100.0 * share)),
