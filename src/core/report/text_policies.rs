@@ -118,3 +118,55 @@ pub fn name(policy: &PolicyPlan) -> String {
 pub fn whole(rate: f64) -> String {
     count(rate.round() as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::{AtBatch, Request, plan};
+
+    /// The default GPT in 64 MiB, `none` as if it had been measured.
+    fn planned() -> Vec<PolicyPlan> {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa"});
+        let mut policies =
+            plan(&Request::from_theory(config.as_object().unwrap().clone(), 64 << 20)).unwrap().policies;
+        let none = &mut policies[0];
+        (none.source, none.time_source) = (Some(Source::Fit), Some(TimeSource::Fit));
+        (none.predicted_step_ms, none.predicted_tokens_per_s) = (Some(120.0), Some(12_800.0));
+        none.extrapolates = Some(Extrapolates::Strongly);
+        policies
+    }
+
+    #[test]
+    fn what_is_too_wide_for_one_table_is_put_into_two() {
+        let planned = planned();
+        let shown: Vec<&PolicyPlan> = planned.iter().collect();
+        let (wide, narrow) = (policies(&shown, 200), policies(&shown, 80));
+        assert!(!wide.contains("\n\n") && narrow.contains("\n\n"), "{wide}\n{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        for header in ["peak by fit", "in theory", "batch is", "step", "tokens/s", "again"] {
+            assert!(wide.contains(header) && narrow.contains(header), "{header}:\n{narrow}");
+        }
+    }
+
+    #[test]
+    fn a_smaller_batch_that_is_faster_has_a_line_of_its_own() {
+        let mut none = planned().swap_remove(0);
+        none.faster = Some(AtBatch {
+            batch: 4,
+            predicted_peak_bytes: Some(20 << 20),
+            predicted_step_ms: Some(10.0),
+            predicted_tokens_per_s: Some(25_600.0),
+            time_source: Some(TimeSource::Measured),
+            ..AtBatch::default()
+        });
+        let text = policies(&[&none], 200);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(
+            lines[2]
+                .starts_with(&["none", "4", "20.0", "MiB", "—", "within", "10.0", "ms", "25,600", "runs"])
+        );
+    }
+}
