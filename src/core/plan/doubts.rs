@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::tests::{MIB, gpt, measured, object, policy, request, toy};
 use super::*;
-use crate::record::{DeviceRates, MeasuredRate, ReferenceRates, Trace};
+use crate::record::{DeviceRates, EvidenceLevel, MeasuredRate, ReferenceRates, Trace};
 
 #[test]
 fn runs_of_several_trace_depths_are_refused_naming_it_unless_one_is_chosen() {
@@ -94,6 +94,7 @@ fn theory_bounds_the_rate_of_what_was_not_measured() {
     assert!((full.theory_tokens_per_s.unwrap() * (1.0 + again) / rate - 1.0).abs() < 1e-12);
     // It is no measurement, and is not taken for one.
     assert_eq!((none.predicted_tokens_per_s, plan.ranked_by), (None, RankedBy::ComputePerToken));
+    assert_eq!(plan.evidence, EvidenceLevel::TeachingProxy);
     assert_eq!(plan.products_at_most.unwrap().source, "calibrated");
     assert_eq!(plan.best.unwrap().at.theory_tokens_per_s, Some(rate));
 }

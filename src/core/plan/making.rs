@@ -11,9 +11,9 @@ use super::measured::{Measured, NotUsed, canonical};
 use super::missing::missing;
 use super::placement::{Placement, placement};
 use super::policy::PolicyPlan;
-use super::rank::{Best, RankedBy, RunnerUp, rank};
+use super::rank::{Best, RankedBy, Ranking, RunnerUp, rank};
 use super::select::select;
-use crate::record::{ReferenceRates, Trace};
+use crate::record::{EvidenceLevel, ReferenceRates, Trace};
 use crate::theory::{Architecture, Checkpoint, ModelKind, ProductsAtMost, Shape};
 
 /// Who says what to fit into.
@@ -88,6 +88,8 @@ pub struct Plan {
     /// Null where nothing fits.
     pub best: Option<Best>,
     pub runner_up: Option<RunnerUp>,
+    /// What the ranking is worth.
+    pub evidence: EvidenceLevel,
     /// Which groups of blocks to recompute, in theory; null where there is none.
     pub placement: Option<Placement>,
     pub not_used: Vec<NotUsed>,
@@ -128,7 +130,7 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
         let commands = policies.into_iter().filter_map(|policy| policy.needs).collect();
         return Err(PlanError::OneBatch { commands, not_used });
     }
-    let (ranked_by, best, runner_up) = rank(&policies, &commands);
+    let Ranking { by: ranked_by, best, runner_up, evidence } = rank(&policies, &commands);
     Ok(Plan {
         capacity_bytes: request.capacity_bytes,
         capacity_from: request.capacity_from,
@@ -141,6 +143,7 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
         ranked_by,
         best,
         runner_up,
+        evidence,
         not_used,
     })
 }

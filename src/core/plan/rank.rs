@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::commands::Commands;
 use super::policy::{AtBatch, PolicyPlan};
+use crate::record::EvidenceLevel;
+use crate::stats::ENOUGH_PAIRS;
 
 /// What the ranking rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,6 +42,14 @@ pub struct RunnerUp {
     pub told_apart: Option<bool>,
 }
 
+/// What came of comparing.
+pub struct Ranking {
+    pub by: RankedBy,
+    pub best: Option<Best>,
+    pub runner_up: Option<RunnerUp>,
+    pub evidence: EvidenceLevel,
+}
+
 /// A policy at its fastest batch.
 struct Candidate<'p> {
     policy: &'p PolicyPlan,
@@ -48,7 +58,7 @@ struct Candidate<'p> {
 
 /// Ranks the policies under which something fits, each at its fastest batch. Where any of them has a rate, only those
 /// with one take part.
-pub fn rank(policies: &[PolicyPlan], commands: &Commands) -> (RankedBy, Option<Best>, Option<RunnerUp>) {
+pub fn rank(policies: &[PolicyPlan], commands: &Commands) -> Ranking {
     let fitting = policies.iter().filter_map(|policy| Some(Candidate { policy, at: policy.fastest()? }));
     let (rated, unrated): (Vec<_>, Vec<_>) =
         fitting.partition(|candidate| candidate.at.predicted_step_ms.is_some());
@@ -72,7 +82,23 @@ pub fn rank(policies: &[PolicyPlan], commands: &Commands) -> (RankedBy, Option<B
         why_it_lost: why_it_lost(by, best, second),
         told_apart: (by != RankedBy::ComputePerToken).then(|| told_apart(by, best, second) == Some(true)),
     });
-    (by, best, runner_up)
+    Ranking { by, best, runner_up, evidence: evidence(by, &order) }
+}
+
+/// Theory alone is a proxy. What was measured is a benchmark if the two best policies have as many runs as a comparison
+/// wants, and intervals that lie apart.
+fn evidence(by: RankedBy, order: &[Candidate]) -> EvidenceLevel {
+    let enough =
+        |candidate: &Candidate| candidate.policy.fit.as_ref().is_some_and(|fit| fit.runs >= ENOUGH_PAIRS);
+    match order {
+        _ if by == RankedBy::ComputePerToken => EvidenceLevel::TeachingProxy,
+        [best, second, ..]
+            if enough(best) && enough(second) && told_apart(by, best, second) == Some(true) =>
+        {
+            EvidenceLevel::RepeatedBenchmark
+        }
+        _ => EvidenceLevel::SmokeTest,
+    }
 }
 
 /// The better one first.
@@ -165,6 +191,7 @@ fn room(best: &Candidate, second: &Candidate) -> String {
 mod tests {
     use super::super::tests::{measured, policy, request};
     use super::super::{Measured, Plan, plan, trials};
+    use crate::record::EvidenceLevel;
 
     /// The plan for 3,100 bytes, which hold 21 of `none` and 42 of `full`, from runs of these policies, batches and ms.
     fn planned(runs: &[(&str, i64, f64)]) -> Plan {
@@ -223,7 +250,11 @@ mod tests {
     fn steady_runs_tell_policies_apart() {
         let none = [("none", 2, 3.0), ("none", 4, 4.0), ("none", 8, 6.0)];
         let full = none.map(|(_, batch, ms)| ("full", batch, 1.5 * ms));
-        let second = planned(&[none, full].concat()).runner_up.unwrap();
+        let once = [none, full].concat();
+        let plan = planned(&once);
+        let second = plan.runner_up.unwrap();
         assert_eq!((second.checkpoint.as_deref(), second.told_apart), (Some("full"), Some(true)));
+        assert_eq!(plan.evidence, EvidenceLevel::SmokeTest, "three runs each");
+        assert_eq!(planned(&[once.clone(), once].concat()).evidence, EvidenceLevel::RepeatedBenchmark);
     }
 }

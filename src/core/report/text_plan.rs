@@ -151,7 +151,7 @@ fn verdict(plan: &Plan) -> String {
     if let Some(second) = &plan.runner_up {
         lines.push(wrap(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost), 2));
     }
-    lines.push(wrap(&format!("The ranking rests on {rests}."), 2));
+    lines.push(wrap(&format!("The ranking rests on {rests}. Evidence: {}.", plan.evidence), 2));
     lines.join("\n")
 }
 
