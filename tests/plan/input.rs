@@ -42,6 +42,9 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let (_, text, _) = outcome(&runs, "");
+    assert!(text.contains("all of the machine's memory"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
@@ -76,6 +79,7 @@ fn measured_runs_of_any_program_make_a_plan() {
             && text.contains("far off"),
         "{text}"
     );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (_, text, _) = outcome(&runs, "--capacity-mb 9 --from runs");
     assert!(text.contains("none, batch 3: peak exact") && text.contains("within"), "{text}");
 }

@@ -124,7 +124,9 @@ impl<'r> Evidence<'r> {
                 .and_then(|[low, high]| Some((rate(high)?, rate(low).filter(|rate| rate.is_finite())))),
             time_source: step.map(|step| step.source),
             theory_tokens_per_s: self.theory_step_ms(batch).zip(self.shape).map(|(step_ms, shape)| {
-                (shape.training.accumulate * batch * shape.seq) as f64 / (step_ms / 1e3)
+                let [accumulate, batch, seq] =
+                    [shape.training.accumulate, batch, shape.seq].map(|size| size as f64);
+                accumulate * batch * seq / (step_ms / 1e3)
             }),
         }
     }
