@@ -1,8 +1,10 @@
 //! Plans from theory and from made-up runs, and what is refused.
 
 use std::fs;
+use std::path::Path;
 
-use stepledger::record::RunStatus;
+use stepledger::record::{DeviceRates, Machine, MeasuredRate, RunStatus};
+use stepledger::store::Calibrations;
 
 use super::made_up::MadeUp;
 use super::{Runs, outcome, plan, policy};
@@ -40,6 +42,9 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let (_, text, _) = outcome(&runs, "");
+    assert!(text.contains("all of the machine's memory"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
@@ -69,9 +74,73 @@ fn measured_runs_of_any_program_make_a_plan() {
     assert_eq!(none["fit"]["batches"], serde_json::json!([1, 2, 4]));
     let (_, text, _) = outcome(&runs, "--capacity-mb 48 --from runs/a runs/b runs/c");
     assert!(
-        text.contains("none: peak exact, 10,000 to 10,000 tokens/s") && text.contains("far off"),
+        text.contains("none, batch 16: peak without scatter in these runs (a kink is not excluded)")
+            && text.contains("10,000 to 10,000 tokens/s")
+            && text.contains("far off"),
         "{text}"
     );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let (_, text, _) = outcome(&runs, "--capacity-mb 9 --from runs");
+    assert!(text.contains("none, batch 3: peak exact") && text.contains("within"), "{text}");
+}
+
+#[test]
+fn what_a_device_was_measured_to_do_bounds_what_was_not_measured() {
+    let runs = Runs::new();
+    calibrate(&runs.file("home"), 0.1);
+    let answer = plan(&runs, "--capacity-mb 64 --threads 3");
+    let none = policy(&answer, "none");
+    let rate = &none["theory_tokens_per_s"];
+    assert!(rate.as_f64().unwrap() > 1e3 && none["predicted_tokens_per_s"].is_null(), "{none}");
+    assert_eq!(
+        (&answer["products_at_most"]["source"], &answer["products_at_most"]["tflop_s"]),
+        (&"calibrated".into(), &0.1.into())
+    );
+    assert_eq!(
+        (&answer["best"]["theory_tokens_per_s"], &answer["ranked_by"]),
+        (rate, &"compute_per_token".into())
+    );
+    let (_, text, _) = outcome(&runs, "--capacity-mb 64 --threads 3");
+    for part in ["tokens/s, theory", "alone, at 100.0", "tokens/s in theory"] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // With another number of threads the CPU does something else.
+    let (_, text, _) = outcome(&runs, "--capacity-mb 64 --threads 2");
+    assert!(!text.contains("tokens/s, theory") && text.contains("stepledger calibrate"), "{text}");
+}
+
+/// Leaves what `stepledger calibrate --threads 3` would: so many TFLOP/s in f32.
+fn calibrate(home: &Path, tflop_s: f64) {
+    let rate = |median| MeasuredRate { median, q1: median, q3: median, rounds: 5 };
+    let mut known = Calibrations::default();
+    known.of_mut(&this_machine()).keep(DeviceRates {
+        device: "cpu".to_owned(),
+        card: None,
+        threads: Some(3),
+        measured_at: Default::default(),
+        stepledger: "0.1.0".to_owned(),
+        torch: "2.11.0".to_owned(),
+        copy_gb_s: rate(20.0),
+        triad_gb_s: rate(20.0),
+        matmul_f32_tflop_s: rate(tflop_s),
+        matmul_bf16_tflop_s: rate(tflop_s),
+        fma_f32_tflop_s: None,
+    });
+    known.save(home).unwrap();
+}
+
+fn this_machine() -> Machine {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned();
+    let facts = fs::read_to_string("/proc/cpuinfo").unwrap();
+    let cpu = facts.lines().find(|line| line.starts_with("model name")).unwrap().split_once(':').unwrap().1;
+    let logical_cpus = std::thread::available_parallelism().unwrap().get() as i64;
+    Machine {
+        host: Some(host),
+        cpu: Some(cpu.trim().to_owned()),
+        logical_cpus: Some(logical_cpus),
+        ..Machine::default()
+    }
 }
 
 #[test]
@@ -102,6 +171,7 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
         ("--capacity-mb 64 --from nowhere", &["nowhere"]),
         ("--capacity-mb 64 --from empty", &["no run in empty"]),
         ("--capacity-mb 64 --from runs", &["made_up again, with batch 2, checkpoint none"]),
+        ("--capacity-mb 64 --from runs --trace ops", &["trace is allocations, not ops"]),
         ("--verify", &["--capacity-mb"]),
     ] {
         let (code, text, errors) = outcome(&runs, flags);

@@ -13,10 +13,11 @@ mod measured;
 use program::{Runs, program, stderr, stdout};
 use serde_json::Value;
 
-/// Runs `stepledger plan` with these flags, in the folder of these runs.
+/// Runs `stepledger plan` with these flags, in the folder of these runs. What was measured of the machine is theirs too.
 fn outcome(runs: &Runs, flags: &str) -> (Option<i32>, String, String) {
     let mut program = program();
     program.arg("plan").args(flags.split_whitespace()).current_dir(runs.path());
+    program.env("STEPLEDGER_HOME", runs.file("home")).env_remove("COLUMNS");
     let output = program.stdin(std::process::Stdio::null()).output().unwrap();
     (output.status.code(), stdout(&output), stderr(&output))
 }

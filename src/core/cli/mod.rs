@@ -30,6 +30,7 @@ mod show;
 mod show_views;
 mod sweep;
 mod sweep_progress;
+mod terminal;
 mod words;
 
 pub use calibrate::{CalibrateArgs, keep_rates};

@@ -15,16 +15,19 @@ use super::plan_verify::verify;
 use super::run_args::{ModelArgs, TrainingArgs};
 use super::settings::settings;
 use super::show::write_json;
-use super::words::{bytes_of, mebibytes};
+use super::terminal;
+use super::words::{bytes_of, mebibytes, one_of};
 use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make};
+use crate::record::{Machine, ReferenceRates, Trace};
 use crate::report::{render_plan, render_verified};
-use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
+use crate::store::{Calibrations, Dataset, StoreError, home, is_run_folder, run_folders};
 
 const AFTER_HELP: &str = "\
-Without --from the answer comes from the toy models' closed forms alone: what fits is exact, how fast it is \
-is not known. With measured runs, peak and step time are lines over the batch, one for each checkpointing policy; \
-two batches a policy are enough, three or more give intervals. The runs must be of one workload on one machine and \
-may differ in batch and checkpoint; where they differ in more, flags such as --width 128 choose among them.
+Without --from the answer comes from the toy models' closed forms alone: what fits is exact; how fast it is is not \
+known, but after `stepledger calibrate` it is bounded by the rate of the device's matrix products. With measured runs, \
+peak and step time are lines over the batch, one for each checkpointing policy; two batches a policy are enough, three \
+or more give intervals. The runs must be of one workload on one machine, traced alike, and may differ in batch and \
+checkpoint; where they differ in more, flags such as --width 128 or --trace ops choose among them.
 
 Exit code 1 means that nothing fits, or that --verify found otherwise than predicted.
 
@@ -44,6 +47,9 @@ pub struct PlanArgs {
     /// Measured runs to plan from: their folders, or folders of runs
     #[arg(long, value_name = "FOLDER", num_args = 1..)]
     from: Vec<PathBuf>,
+    /// Of the runs of --from, only those that were traced so deep
+    #[arg(long, requires = "from", value_parser = one_of::<Trace>(Trace::WORDS))]
+    trace: Option<Trace>,
     /// Run the best setting, and the first batch predicted not to fit, within --capacity-mb, and compare
     #[arg(long, requires = "capacity_mb")]
     verify: bool,
@@ -66,6 +72,9 @@ struct BaseArgs {
     training: TrainingArgs,
 }
 
+/// What a table may be as wide as where nothing else is known.
+const USUAL_WIDTH: usize = 80;
+
 /// A plan and what came of it, as one object.
 #[derive(Serialize)]
 struct Planned<'a> {
@@ -79,7 +88,7 @@ pub fn run(args: &PlanArgs) -> Outcome {
     let mut plan = make(&request).map_err(Exit::input)?;
     plan.not_used.extend(unreadable);
     if !args.json {
-        write_out(|out| out.write_all(render_plan(&plan).as_bytes()))?;
+        write_out(|out| out.write_all(render_plan(&plan, terminal::width(USUAL_WIDTH)).as_bytes()))?;
     }
     let verified = if args.verify { verify(&plan, &request.defaults, &args.out)? } else { Vec::new() };
     if args.json {
@@ -109,10 +118,29 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     if args.base.named.contains("device") {
         given.insert("device".to_owned(), training.device.clone().into());
     }
+    given.extend(args.trace.map(|trace| ("trace".to_owned(), trace.as_str().into())));
     let capacity_bytes = capacity_bytes(args.capacity_mb, &training.device, &runs)?;
     let capacity_from = args.capacity_mb.map_or(CapacityFrom::Machine, |_| CapacityFrom::Asked);
     let (device, defaults) = (training.device.clone(), defaults()?);
-    Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, runs }, unreadable))
+    let rates = match runs.first() {
+        Some(run) => rates(&run.machine, &run.device, run.machine.torch_threads),
+        None => rates(&machine::identity(), &device, config.get("threads").and_then(Value::as_i64)),
+    };
+    Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, rates, runs }, unreadable))
+}
+
+/// What this device of the machine was measured to do. A calibration that cannot be read is told, and is no reason not to
+/// plan.
+fn rates(machine: &Machine, device: &str, threads: Option<i64>) -> Option<ReferenceRates> {
+    let known =
+        Calibrations::load(&home()?).map_err(|error| eprintln!("calibration not used: {error}")).ok()?;
+    let (device, threads) = match device {
+        "cpu" => ("cpu", threads),
+        "cuda" => ("cuda:0", None),
+        device => (device, None),
+    };
+    let rates = known.of(machine)?.rates_of(device, threads)?;
+    Some(ReferenceRates::Calibrated(rates.clone()))
 }
 
 fn owned((name, value): (&String, &Value)) -> (String, Value) {
@@ -136,10 +164,10 @@ fn capacity_bytes(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> any
     }
     let device = runs.first().map_or(device, |run| run.device.as_str());
     let memory = match runs.first() {
-        Some(run) => run.machine.memory_bytes,
-        None => machine::memory_bytes(),
+        Some(run) => run.device_memory_bytes,
+        None => machine::memory_bytes().filter(|_| device == "cpu"),
     };
-    memory.filter(|_| device == "cpu").ok_or_else(|| {
+    memory.ok_or_else(|| {
         Exit::input(format!(
             "the memory of {device} is not known here: say what to fit into with --capacity-mb"
         ))

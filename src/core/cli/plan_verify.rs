@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::exit::Exit;
 use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
+use crate::record::Trace;
 use crate::store::Dataset;
 use crate::sweep::Program;
 use crate::theory::ModelKind;
@@ -60,5 +61,9 @@ fn flags(plan: &Plan, defaults: &Map<String, Value>, trial: &Trial) -> Vec<Strin
         .map(str::to_owned);
     flags.extend(limit);
     flags.extend(["--steps", STEPS, "--warmup", WARMUP].map(str::to_owned));
+    // A deeper trace costs time, which the plan's runs had to pay too; a shallower one would not tell the peak.
+    if plan.base.trace == Some(Trace::Ops) {
+        flags.extend(["--trace", Trace::Ops.as_str()].map(str::to_owned));
+    }
     flags
 }

@@ -1,12 +1,12 @@
 //! The views of `stepledger show`: one step's memory, or its modules, from closer.
 
-use std::env;
 use std::io::Write;
 
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
 use super::show::{View, write_json};
+use super::terminal;
 use crate::report::{
     Change, StepMemory, StepSpan, Timeline, by_scope, memory_step, peak_view, render_by_scope, render_peak,
     render_timeline, timeline,
@@ -29,7 +29,7 @@ pub fn show_view(dataset: &Dataset, view: &View, only: Option<i64>, json: bool) 
             let timeline = timeline(&memory).map_err(Exit::input)?;
             let text = |timeline: &Timeline| match csv {
                 true => as_csv(timeline),
-                false => render_timeline(timeline, width.unwrap_or_else(terminal_width)),
+                false => render_timeline(timeline, width.unwrap_or_else(picture_width)),
             };
             print(&timeline, json, text)
         }
@@ -73,11 +73,6 @@ fn as_csv(timeline: &Timeline) -> String {
 /// What a picture is as wide as where nothing else is known.
 const USUAL_WIDTH: usize = 100;
 
-/// `COLUMNS`, or the terminal's own width.
-fn terminal_width() -> usize {
-    let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let terminal =
-        || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
-    let width = columns.or_else(terminal).unwrap_or(USUAL_WIDTH);
-    width.clamp(super::show::NARROWEST, super::show::WIDEST)
+fn picture_width() -> usize {
+    terminal::width(USUAL_WIDTH).clamp(super::show::NARROWEST, super::show::WIDEST)
 }

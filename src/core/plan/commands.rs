@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::flags::run_flags;
 use super::making::Base;
+use crate::record::Trace;
 use crate::theory::ModelKind;
 
 /// Writes commands for one setting.
@@ -38,6 +39,10 @@ impl<'a> Commands<'a> {
         let mut flags = run_flags(&self.base.config, self.defaults, batch, checkpoint);
         if self.base.device != "cpu" {
             flags.extend(["--device".to_owned(), self.base.device.clone()]);
+        }
+        // Runs of another depth could not be planned from together with these.
+        if let Some(trace) = self.base.trace.filter(|&trace| trace != Trace::Allocations) {
+            flags.extend(["--trace".to_owned(), trace.to_string()]);
         }
         flags.iter().map(|flag| quoted(flag)).collect()
     }

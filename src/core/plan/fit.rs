@@ -1,10 +1,10 @@
-//! Peak and step time of one policy as lines over the batch, from its runs.
+//! The peak of one policy as a line over the batch, from its runs.
 
 use serde::Serialize;
 
 use super::measured::Measured;
 use crate::record::Phase;
-use crate::stats::{Line, fit_line};
+use crate::stats::{Line, RelativeLine, fit_line};
 
 /// Of all intervals of a plan.
 pub const CONFIDENCE: f64 = 0.95;
@@ -26,6 +26,7 @@ pub struct FitQuality {
     pub batches: Vec<i64>,
     /// `max |measured − line| / measured`, in percent; null where there is no line.
     pub peak_residual_pct: Option<f64>,
+    /// The same of the medians of each batch's runs.
     pub time_residual_pct: Option<f64>,
     /// The smallest batch that the line of the peak rests on, where the peak lies elsewhere in the step below it.
     pub kink_above_batch: Option<i64>,
@@ -35,31 +36,39 @@ pub struct FitQuality {
 #[derive(Debug, Clone)]
 pub struct PeakFit {
     pub line: Line,
-    /// Runs at smaller batches, where the peak lies elsewhere in the step.
-    below: Vec<(i64, i64)>,
+    /// What was measured, in order: the highest peak of each batch.
+    points: Vec<Point>,
+    /// How many of them lie before those that the line rests on: there the peak lies elsewhere in the step.
+    below: usize,
     pub kink_above_batch: Option<i64>,
     /// The peak lies in different phases, and too few runs share the last of them to tell its line.
     pub unresolved_kink: bool,
+}
+
+/// A measured peak.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Point {
+    batch: i64,
+    bytes: i64,
+    phase: Option<Phase>,
 }
 
 /// A peak at some batch, in whole bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeakAt {
     pub bytes: i64,
-    /// Of one more measurement; `None` where two runs leave nothing to tell it from.
+    /// Of one more measurement; `None` where two batches leave nothing to tell it from.
     pub interval: Option<[i64; 2]>,
 }
 
 /// The peaks as a line. They are the highest of several lines, one for each place in the step that can be the highest:
 /// where the phase of the peak changes, only the runs of the last phase count.
 pub fn fit_peak(runs: &[&Measured]) -> Option<PeakFit> {
-    let mut points: Vec<(i64, i64, Option<Phase>)> =
-        runs.iter().filter_map(|run| Some((run.batch()?, run.peak_bytes?, run.peak_phase))).collect();
-    points.sort_by_key(|(batch, peak, _)| (*batch, *peak));
-    let last_phase = points.last()?.2;
-    let start = points.iter().rposition(|point| point.2 != last_phase).map_or(0, |place| place + 1);
+    let points = points(runs);
+    let last_phase = points.last()?.phase;
+    let start = points.iter().rposition(|point| point.phase != last_phase).map_or(0, |place| place + 1);
     let line_from = |start: usize| {
-        fit_line(&points[start..].iter().map(|p| (p.0 as f64, p.1 as f64)).collect::<Vec<_>>())
+        fit_line(&points[start..].iter().map(|p| (p.batch as f64, p.bytes as f64)).collect::<Vec<_>>())
     };
     let (start, line) = match line_from(start) {
         Some(line) => (start, line),
@@ -72,27 +81,56 @@ pub fn fit_peak(runs: &[&Measured]) -> Option<PeakFit> {
     };
     let (start, line) =
         good(EXACT_PEAK_RESIDUAL).or_else(|| good(BAD_PEAK_RESIDUAL)).unwrap_or((start, line));
-    let phases_differ = points[start..].iter().any(|point| point.2 != last_phase);
     Some(PeakFit {
         line,
-        below: points[..start].iter().map(|point| (point.0, point.1)).collect(),
-        kink_above_batch: (start > 0).then(|| points[start].0),
-        unresolved_kink: phases_differ,
+        below: start,
+        kink_above_batch: (start > 0).then(|| points[start].batch),
+        unresolved_kink: points[start..].iter().any(|point| point.phase != last_phase),
+        points,
     })
 }
 
+/// Each batch once, with its highest peak: allocation is deterministic, and repeats say nothing more of its line.
+fn points(runs: &[&Measured]) -> Vec<Point> {
+    let point =
+        |run: &&Measured| Some(Point { batch: run.batch()?, bytes: run.peak_bytes?, phase: run.peak_phase });
+    let mut points: Vec<Point> = runs.iter().filter_map(point).collect();
+    points.sort_by_key(|point| (point.batch, -point.bytes));
+    points.dedup_by_key(|point| point.batch);
+    points
+}
+
 impl PeakFit {
-    /// Below the batches that the line rests on, the peak is at least that of the next smaller measured batch.
+    /// By the line; below the batches that it rests on by those measured there.
     pub fn at(&self, batch: i64) -> PeakAt {
+        if self.below > 0 && batch < self.points[self.below].batch {
+            return self.before_the_line(batch);
+        }
         let line = self.line.predict(batch as f64, CONFIDENCE);
-        let whole = |bytes: f64| bytes.round() as i64;
-        let measured = self.below.iter().filter(|point| point.0 <= batch).map(|point| point.1).max();
-        match measured.filter(|&measured| measured > whole(line.value)) {
-            Some(bytes) => PeakAt { bytes, interval: None },
-            None => PeakAt {
-                bytes: whole(line.value),
-                interval: line.interval.map(|(low, high)| [whole(low), whole(high)]),
-            },
+        let interval = line.interval.map(|(low, high)| [whole(low), whole(high)]);
+        PeakAt { bytes: whole(line.value), interval }
+    }
+
+    /// The highest of several lines is convex: it lies below the chord between two measured batches, and above the
+    /// chords of their neighbours, drawn on. Between two batches the chord is taken, so that what is said to fit fits;
+    /// before the first, the first chord drawn on.
+    fn before_the_line(&self, batch: i64) -> PeakAt {
+        let next = self.points.iter().position(|point| point.batch >= batch).unwrap_or(self.below);
+        if self.points[next].batch == batch {
+            let bytes = self.points[next].bytes;
+            return PeakAt { bytes, interval: Some([bytes, bytes]) };
+        }
+        let drawn_on = |from: usize| {
+            let [one, other] = self.points.get(from..from + 2)? else { return None };
+            Some(chord(*one, *other, batch))
+        };
+        let line = whole(self.line.intercept + self.line.slope * batch as f64);
+        let least = [next.checked_sub(2), Some(next)].into_iter().flatten().filter_map(drawn_on);
+        let least = least.fold(line, i64::max);
+        match next.checked_sub(1).and_then(drawn_on) {
+            // Rounding may put what is one line a byte apart.
+            Some(between) => PeakAt { bytes: between, interval: Some([least.min(between), between]) },
+            None => PeakAt { bytes: least, interval: Some([least, self.points[next].bytes.max(least)]) },
         }
     }
 
@@ -112,14 +150,18 @@ impl PeakFit {
     }
 }
 
-/// The step times in milliseconds, a point a run.
-pub fn fit_time(runs: &[&Measured]) -> Option<Line> {
-    let point = |run: &&Measured| Some((run.batch()? as f64, run.step_ms?));
-    fit_line(&runs.iter().filter_map(point).collect::<Vec<_>>())
+fn whole(bytes: f64) -> i64 {
+    bytes.round() as i64
+}
+
+/// The line through two points, at a batch.
+fn chord(one: Point, other: Point, batch: i64) -> i64 {
+    let slope = (other.bytes - one.bytes) as f64 / (other.batch - one.batch) as f64;
+    whole(one.bytes as f64 + slope * (batch - one.batch) as f64)
 }
 
 /// How good the two are together.
-pub fn quality(runs: &[&Measured], peak: Option<&PeakFit>, time: Option<&Line>) -> FitQuality {
+pub fn quality(runs: &[&Measured], peak: Option<&PeakFit>, time: Option<&RelativeLine>) -> FitQuality {
     let mut batches: Vec<i64> = runs.iter().filter_map(|run| run.batch()).collect();
     batches.sort_unstable();
     batches.dedup();
@@ -172,7 +214,8 @@ mod tests {
         ]);
         let fit = fit.unwrap();
         assert_eq!((fit.kink_above_batch, fit.unresolved_kink), (Some(4), false));
-        assert_eq!([16, 3, 1].map(|batch| fit.at(batch).bytes), [8_400, 2_000, 2_000]);
+        assert_eq!([16, 2, 1].map(|batch| fit.at(batch).bytes), [8_400, 2_000, 2_000]);
+        assert_eq!(fit.at(3), PeakAt { bytes: 2_200, interval: Some([2_000, 2_200]) });
         assert_eq!((fit.largest_batch(2_399), fit.largest_batch(1_999)), (3, 0));
     }
 
@@ -188,6 +231,33 @@ mod tests {
             [1, 2, 4, 8, 16].map(|batch| (batch, 10_000_i64.max(5_000 + 1_500 * batch), Phase::Backward));
         let fit = peaks(&bent).unwrap();
         assert_eq!((fit.kink_above_batch, fit.at(32).bytes), (Some(4), 53_000));
+    }
+
+    #[test]
+    fn between_batches_below_the_line_the_peak_lies_between_chords() {
+        // Kinks at 3 and 10, of which the runs see but that there are some.
+        let peak =
+            |batch: i64| [9_000 + 100 * batch, 8_400 + 300 * batch, 6_400 + 500 * batch].into_iter().max();
+        let measured = [2, 4, 8, 12, 16, 24].map(|batch| (batch, peak(batch).unwrap(), Phase::Backward));
+        let fit = peaks(&measured).unwrap();
+        assert_eq!(fit.kink_above_batch, Some(12));
+        for batch in 1..40 {
+            let (at, peak) = (fit.at(batch), peak(batch).unwrap());
+            let [low, high] = at.interval.unwrap();
+            assert!(
+                low <= peak && peak <= high && (batch < 2 || at.bytes >= peak),
+                "{batch}: {at:?}, {peak}"
+            );
+            assert!((at.bytes - peak) as f64 <= 0.02 * peak as f64, "{batch}: {at:?}, {peak}");
+        }
+        assert_eq!(fit.at(6), PeakAt { bytes: 10_200, interval: Some([10_000, 10_200]) });
+    }
+
+    #[test]
+    fn repeats_of_two_batches_say_nothing_for_a_line() {
+        let twice = [(2, 1_200), (2, 1_200), (4, 1_400), (4, 1_400)];
+        let fit = peaks(&twice.map(|(batch, bytes)| (batch, bytes, Phase::Backward))).unwrap();
+        assert_eq!(fit.at(8), PeakAt { bytes: 1_800, interval: None });
     }
 
     #[test]

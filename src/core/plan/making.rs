@@ -11,9 +11,10 @@ use super::measured::{Measured, NotUsed, canonical};
 use super::missing::missing;
 use super::placement::{Placement, placement};
 use super::policy::PolicyPlan;
-use super::rank::{Best, RankedBy, RunnerUp, rank};
+use super::rank::{Best, RankedBy, Ranking, RunnerUp, rank};
 use super::select::select;
-use crate::theory::{Architecture, Checkpoint, ModelKind, Shape};
+use crate::record::{EvidenceLevel, ReferenceRates, Trace};
+use crate::theory::{Architecture, Checkpoint, ModelKind, ProductsAtMost, Shape};
 
 /// Who says what to fit into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,10 +36,12 @@ pub struct Request {
     /// Where to train, likewise.
     pub device: String,
     /// Fields of it that were asked for: runs that have others are not used. A `checkpoint` among them is the only
-    /// policy to plan with; `device` counts too.
+    /// policy to plan with; `device` and `trace` count too.
     pub given: Map<String, Value>,
     /// What `stepledger run` does without flags, so that commands name what differs.
     pub defaults: Map<String, Value>,
+    /// What the device can do at most; runs that say it say it themselves.
+    pub rates: Option<ReferenceRates>,
     pub runs: Vec<Measured>,
 }
 
@@ -53,6 +56,7 @@ impl Request {
             device: CPU.to_owned(),
             given: Map::new(),
             defaults,
+            rates: None,
             runs: Vec::new(),
         }
     }
@@ -63,6 +67,8 @@ impl Request {
 pub struct Base {
     pub program: Option<String>,
     pub device: String,
+    /// How deep the runs were traced; null without runs.
+    pub trace: Option<Trace>,
     pub config: Map<String, Value>,
 }
 
@@ -75,11 +81,15 @@ pub struct Plan {
     pub base: Base,
     /// Of all intervals.
     pub confidence: f64,
+    /// What theory's bounds of time rest on; null where nobody has said what the device can do.
+    pub products_at_most: Option<ProductsAtMost>,
     pub policies: Vec<PolicyPlan>,
     pub ranked_by: RankedBy,
     /// Null where nothing fits.
     pub best: Option<Best>,
     pub runner_up: Option<RunnerUp>,
+    /// What the ranking is worth.
+    pub evidence: EvidenceLevel,
     /// Which groups of blocks to recompute, in theory; null where there is none.
     pub placement: Option<Placement>,
     pub not_used: Vec<NotUsed>,
@@ -97,14 +107,15 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
     }
     let (runs, not_used) = match request.runs.as_slice() {
         [] => Default::default(),
-        runs => select(runs, &request.given)?,
+        runs => select(runs, request)?,
     };
     let base = base(request, runs.first().copied());
     let shape = shape(&base);
     if runs.is_empty() && shape.is_none() {
         return Err(PlanError::NoTheory);
     }
-    let evidence = evidence(&runs, shape, &request.given)?;
+    let products = products_at_most(request, &runs, shape);
+    let evidence = evidence(&runs, shape, products.as_ref(), &request.given)?;
     check_floor(&evidence, request.capacity_bytes)?;
     let commands = Commands::new(&base, &request.defaults);
     let policies: Vec<PolicyPlan> = evidence
@@ -119,18 +130,20 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
         let commands = policies.into_iter().filter_map(|policy| policy.needs).collect();
         return Err(PlanError::OneBatch { commands, not_used });
     }
-    let (ranked_by, best, runner_up) = rank(&policies, &commands);
+    let Ranking { by: ranked_by, best, runner_up, evidence } = rank(&policies, &commands);
     Ok(Plan {
         capacity_bytes: request.capacity_bytes,
         capacity_from: request.capacity_from,
-        missing: missing(&runs, shape, &policies, &base),
+        missing: missing(&runs, shape, products.as_ref(), &policies, &base),
         base,
         confidence: CONFIDENCE,
+        products_at_most: products,
         placement: shape.and_then(|shape| placement(&shape, request.capacity_bytes)),
         policies,
         ranked_by,
         best,
         runner_up,
+        evidence,
         not_used,
     })
 }
@@ -138,13 +151,14 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
 /// The runs' own setting, if there are any; what was asked for beside it is for the runs to come.
 fn base(request: &Request, run: Option<&Measured>) -> Base {
     let Some(run) = run else {
-        return Base { program: None, device: request.device.clone(), config: request.config.clone() };
+        let (device, config) = (request.device.clone(), request.config.clone());
+        return Base { program: None, device, trace: None, config };
     };
     let mut config = run.config.clone();
     let known = request.given.iter().filter(|(field, _)| config.contains_key(*field));
     let known: Vec<_> = known.map(|(field, value)| (field.clone(), value.clone())).collect();
     config.extend(known);
-    Base { program: Some(run.program.clone()), device: run.device.clone(), config }
+    Base { program: Some(run.program.clone()), device: run.device.clone(), trace: Some(run.trace), config }
 }
 
 /// The toy model's sizes; another program's configuration may look like one.
@@ -159,10 +173,22 @@ fn shape(base: &Base) -> Option<Shape> {
     Shape::of(&config)
 }
 
+/// What the device does at most of the setting's products: by the newest calibration that a run was made under, or by
+/// what was asked with.
+fn products_at_most(request: &Request, runs: &[&Measured], shape: Option<Shape>) -> Option<ProductsAtMost> {
+    let measured_at = |rates: &&ReferenceRates| match rates {
+        ReferenceRates::Calibrated(rates) => Some(rates.measured_at),
+        ReferenceRates::Datasheet(_) => None,
+    };
+    let known = runs.iter().filter_map(|run| run.reference_rates.as_ref()).max_by_key(measured_at);
+    ProductsAtMost::of(known.or(request.rates.as_ref())?, shape?.precision)
+}
+
 /// What is known of each policy there is, or of the one asked for.
 fn evidence<'r>(
     runs: &[&'r Measured],
     shape: Option<Shape>,
+    products: Option<&'r ProductsAtMost>,
     given: &Map<String, Value>,
 ) -> Result<Vec<Evidence<'r>>, PlanError> {
     let mut policies: Vec<Option<String>> = shape.iter().flat_map(policies_of).map(Some).collect();
@@ -174,7 +200,7 @@ fn evidence<'r>(
     let asked = given.get("checkpoint").and_then(Value::as_str).map(canonical);
     let wanted = |policy: &&Option<String>| asked.is_none() || **policy == asked;
     let found: Vec<Evidence> =
-        policies.iter().filter(wanted).map(|policy| of_policy(policy, runs, shape)).collect();
+        policies.iter().filter(wanted).map(|policy| of_policy(policy, runs, shape, products)).collect();
     match (found.is_empty(), asked) {
         (true, Some(asked)) => {
             let known = policies.into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -184,11 +210,16 @@ fn evidence<'r>(
     }
 }
 
-fn of_policy<'r>(policy: &Option<String>, runs: &[&'r Measured], shape: Option<Shape>) -> Evidence<'r> {
+fn of_policy<'r>(
+    policy: &Option<String>,
+    runs: &[&'r Measured],
+    shape: Option<Shape>,
+    products: Option<&'r ProductsAtMost>,
+) -> Evidence<'r> {
     let runs = runs.iter().copied().filter(|run| run.checkpoint() == *policy).collect();
     let checkpoint = policy.as_ref().and_then(|policy| policy.parse().ok());
     let shape = shape.zip(checkpoint).map(|(shape, checkpoint)| Shape { checkpoint, ..shape });
-    Evidence::new(policy.clone(), runs, shape)
+    Evidence::new(policy.clone(), runs, shape, products)
 }
 
 /// Every policy of a toy model, each once: `every:1` is `full`.
@@ -231,7 +262,8 @@ fn needs(
     commands: &Commands,
     theory_alone: bool,
 ) -> Option<String> {
-    let complete = planned.max_batch.is_some() && evidence.time.is_some();
+    let has_line = evidence.time.as_ref().is_some_and(|time| time.line.is_some());
+    let complete = planned.max_batch.is_some() && has_line;
     (!complete && !theory_alone).then(|| {
         let batch = evidence.further_batch(commands.usual_batch());
         commands.run(batch, evidence.checkpoint.as_deref())

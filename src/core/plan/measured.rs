@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{Machine, Phase, RunRow, RunStatus, StepRow};
+use crate::record::{Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
 use crate::stats::median;
 use crate::theory::Checkpoint;
 
@@ -17,7 +17,14 @@ pub struct Measured {
     pub config: Map<String, Value>,
     pub device: String,
     pub machine: Machine,
+    /// How deep it was traced, which costs time.
+    pub trace: Trace,
+    pub stepledger_version: String,
     pub torch_version: Option<String>,
+    /// What its device can do at most.
+    pub reference_rates: Option<ReferenceRates>,
+    /// All the memory of its device.
+    pub device_memory_bytes: Option<i64>,
     pub parameters: Option<i64>,
     /// Measured steps; the numbers below are over them.
     pub steps: usize,
@@ -55,7 +62,14 @@ impl Measured {
             config: run.config.clone(),
             device: run.device.clone(),
             machine: run.machine.clone(),
+            trace: run.trace,
+            stepledger_version: run.stepledger_version.clone(),
             torch_version: run.torch_version.clone(),
+            reference_rates: run.reference_rates.clone(),
+            device_memory_bytes: match run.device.as_str() {
+                "cpu" => run.machine.memory_bytes,
+                _ => run.device_facts.device_memory_bytes,
+            },
             parameters: run.parameters,
             steps: steps.len(),
             step_ms: middle(|step| Some(step.wall_ns as f64 / 1e6)),

@@ -3,12 +3,13 @@
 use super::making::{Base, CPU};
 use super::measured::Measured;
 use super::policy::PolicyPlan;
-use crate::theory::Shape;
+use crate::theory::{ProductsAtMost, Shape};
 
 /// One sentence for each signal that is absent.
 pub fn missing(
     runs: &[&Measured],
     shape: Option<Shape>,
+    products: Option<&ProductsAtMost>,
     policies: &[PolicyPlan],
     base: &Base,
 ) -> Vec<String> {
@@ -22,6 +23,14 @@ pub fn missing(
         missing
             .push(format!("theory of {}: it is that of libtorch's CPU allocator and kernels", base.device));
     }
+    let unrated = policies.iter().filter(|policy| policy.max_batch.is_some_and(|batch| batch > 0));
+    let unrated = unrated.filter(|policy| policy.predicted_step_ms.is_none()).count();
+    if shape.is_some() && products.is_none() && unrated > 0 {
+        missing.push(format!(
+            "theory of time: what {} can do at most is not known; `stepledger calibrate` measures it",
+            base.device
+        ));
+    }
     let untraced: Vec<&str> =
         runs.iter().filter(|run| run.peak_bytes.is_none()).map(|run| run.run_id.as_str()).collect();
     if !untraced.is_empty() {
@@ -33,8 +42,6 @@ pub fn missing(
     if runs.iter().any(|run| run.tokens.is_none()) {
         missing.push("tokens/s: the runs do not say how many tokens a step has".to_owned());
     }
-    let unrated = policies.iter().filter(|policy| policy.max_batch.is_some_and(|batch| batch > 0));
-    let unrated = unrated.filter(|policy| policy.predicted_step_ms.is_none()).count();
     if unrated > 0 && !runs.is_empty() {
         missing.push(format!("time of {unrated} policies that were not measured; they are not ranked"));
     }

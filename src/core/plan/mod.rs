@@ -15,12 +15,14 @@
 //! let request = Request::from_theory(config.as_object().unwrap().clone(), 64 << 20);
 //! let plan = plan(&request)?;
 //! let best = plan.best.unwrap();
-//! assert_eq!((best.checkpoint.as_deref(), best.batch), (Some("none"), 24));
+//! assert_eq!((best.checkpoint.as_deref(), best.at.batch), (Some("none"), 24));
 //! # Ok::<(), stepledger::plan::PlanError>(())
 //! ```
 #![forbid(unsafe_code)]
 
 mod commands;
+#[cfg(test)]
+mod doubts;
 mod error;
 mod evidence;
 mod fit;
@@ -33,6 +35,7 @@ mod placement;
 mod policy;
 mod rank;
 mod select;
+mod step_time;
 #[cfg(test)]
 mod tests;
 mod verified;
@@ -43,6 +46,6 @@ pub use flags::run_flags;
 pub use making::{Base, CapacityFrom, Plan, Request, plan};
 pub use measured::{Measured, NotUsed};
 pub use placement::{Placement, Segmented};
-pub use policy::{Extrapolates, PolicyPlan, Source, TimeSource};
+pub use policy::{AtBatch, Extrapolates, PolicyPlan, Source, TimeSource};
 pub use rank::{Best, RankedBy, RunnerUp};
 pub use verified::{Trial, Verified, trials};

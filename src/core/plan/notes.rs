@@ -2,17 +2,17 @@
 
 use super::evidence::Evidence;
 use super::fit::{BAD_PEAK_RESIDUAL, BAD_TIME_RESIDUAL, PeakFit};
-use super::policy::{PolicyPlan, TimeSource};
+use super::policy::{AtBatch, PolicyPlan, TimeSource};
+use super::step_time::TimeFit;
+use crate::stats::{LEAST_MARGIN, RelativeLine};
 
 /// One sentence for each doubt.
 pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
-    let memory = evidence.peak.as_ref().map(|fit| peak_notes(fit, plan)).unwrap_or_default();
     let batch = plan.max_batch.map(|batch| batch.max(1));
-    let kink = batch.filter(|&batch| evidence.kink_ahead(batch)).map(|_| {
-        "theory has every measured peak right, and a kink beyond them: the peak at this batch is theory's"
-            .to_owned()
-    });
-    memory.into_iter().chain(kink).chain(time_notes(evidence, plan)).collect()
+    let memory = evidence.peak.as_ref().map(|fit| peak_notes(fit, plan)).unwrap_or_default();
+    let kink = batch.filter(|&batch| evidence.kink_ahead(batch)).map(|batch| kink_note(evidence, batch));
+    let time = evidence.time.as_ref().zip(batch).map(|(time, batch)| time_notes(time, batch, plan));
+    memory.into_iter().chain(kink).chain(time.unwrap_or_default()).collect()
 }
 
 fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
@@ -48,15 +48,49 @@ fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
     notes
 }
 
-fn time_notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
+fn kink_note(evidence: &Evidence, batch: i64) -> String {
+    let batches = evidence.batches();
+    let place = match batches.first().zip(batches.last()) {
+        Some((least, _)) if batch < *least => "below",
+        Some((_, most)) if batch > *most => "beyond",
+        _ => "between",
+    };
+    format!(
+        "theory has every measured peak right, and a kink {place} them: the peak at batch {batch} is theory's"
+    )
+}
+
+fn time_notes(time: &TimeFit, batch: i64, plan: &PolicyPlan) -> Vec<String> {
     let mut notes = Vec::new();
     if plan.time_source == Some(TimeSource::Scaled) {
-        let batch = evidence.batches().first().copied().unwrap_or_default();
-        notes.push(format!(
-            "time scaled from batch {batch} alone, its fixed part too: a larger batch is faster than that"
-        ));
+        notes.extend(scaled_note(time, batch));
     }
-    let Some(line) = &evidence.time else { return notes };
+    if let Some(line) = &time.line {
+        notes.extend(line_notes(line, batch, plan));
+    }
+    notes.extend(plan.faster.as_ref().map(|faster| faster_note(faster, batch, plan)));
+    notes
+}
+
+/// A step's fixed part is scaled too.
+fn scaled_note(time: &TimeFit, batch: i64) -> Option<String> {
+    let (nearest, _) = time.nearest(batch)?;
+    Some(match (time.denies(batch), batch < nearest) {
+        (true, _) => format!(
+            "the line through the measured times has no positive time for batch {batch}: it is scaled from batch \
+             {nearest} alone"
+        ),
+        (false, false) => format!(
+            "time scaled from batch {nearest} alone, its fixed part too: a larger batch is faster than that"
+        ),
+        (false, true) => format!(
+            "time scaled from batch {nearest} alone, its fixed part too: a smaller batch is slower than that"
+        ),
+    })
+}
+
+fn line_notes(line: &RelativeLine, batch: i64, plan: &PolicyPlan) -> Vec<String> {
+    let mut notes = Vec::new();
     if line.slope <= 0.0 {
         notes.push("steps do not take longer with the batch in these runs: their times are noise".to_owned());
     }
@@ -64,5 +98,24 @@ fn time_notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
         let off = 100.0 * line.worst_relative_residual;
         notes.push(format!("bad fit: a measured time is {off:.0} % off its line"));
     }
+    let falls = -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
+    if falls && plan.faster.is_none() {
+        notes.push(
+            "times grow faster than the batch in these runs: a smaller batch may be faster for its size, \
+             measure one"
+                .to_owned(),
+        );
+    }
     notes
+}
+
+fn faster_note(faster: &AtBatch, batch: i64, plan: &PolicyPlan) -> String {
+    let rate = |step_ms: Option<f64>, batch: i64| step_ms.map_or(0.0, |ms| batch as f64 / ms);
+    let more = rate(faster.predicted_step_ms, faster.batch) / rate(plan.predicted_step_ms, batch);
+    format!(
+        "batch {} is {:.0} % faster for its size than batch {batch}, the largest that fits: times grow faster than the \
+         batch in these runs",
+        faster.batch,
+        100.0 * (more - 1.0)
+    )
 }

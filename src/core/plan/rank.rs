@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::commands::Commands;
-use super::policy::PolicyPlan;
+use super::policy::{AtBatch, PolicyPlan};
+use crate::record::EvidenceLevel;
+use crate::stats::ENOUGH_PAIRS;
 
 /// What the ranking rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -23,88 +25,127 @@ pub enum RankedBy {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
     pub checkpoint: Option<String>,
-    pub batch: i64,
-    pub predicted_peak_bytes: Option<i64>,
-    pub predicted_step_ms: Option<f64>,
-    pub predicted_tokens_per_s: Option<f64>,
+    #[serde(flatten)]
+    pub at: AtBatch,
     /// How to run it.
     pub command: String,
 }
 
-/// The setting that came second.
+/// The setting that came second, of another policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunnerUp {
     pub checkpoint: Option<String>,
-    pub batch: i64,
-    pub predicted_peak_bytes: Option<i64>,
-    pub predicted_step_ms: Option<f64>,
-    pub predicted_tokens_per_s: Option<f64>,
+    #[serde(flatten)]
+    pub at: AtBatch,
     pub why_it_lost: String,
+    /// Whether the intervals of the two lie apart; null where no time was measured.
+    pub told_apart: Option<bool>,
 }
 
-/// Ranks the policies under which something fits. Where any of them has a rate, only those with one take part.
-pub fn rank(policies: &[PolicyPlan], commands: &Commands) -> (RankedBy, Option<Best>, Option<RunnerUp>) {
-    let fitting = policies.iter().filter(|policy| batch(policy) > 0);
-    let rated: Vec<&PolicyPlan> =
-        fitting.clone().filter(|policy| policy.predicted_step_ms.is_some()).collect();
-    let (ranked_by, mut order) = if rated.is_empty() {
-        (RankedBy::ComputePerToken, fitting.collect())
-    } else if rated.iter().all(|policy| policy.predicted_tokens_per_s.is_some()) {
+/// What came of comparing.
+pub struct Ranking {
+    pub by: RankedBy,
+    pub best: Option<Best>,
+    pub runner_up: Option<RunnerUp>,
+    pub evidence: EvidenceLevel,
+}
+
+/// A policy at its fastest batch.
+struct Candidate<'p> {
+    policy: &'p PolicyPlan,
+    at: AtBatch,
+}
+
+/// Ranks the policies under which something fits, each at its fastest batch. Where any of them has a rate, only those
+/// with one take part.
+pub fn rank(policies: &[PolicyPlan], commands: &Commands) -> Ranking {
+    let fitting = policies.iter().filter_map(|policy| Some(Candidate { policy, at: policy.fastest()? }));
+    let (rated, unrated): (Vec<_>, Vec<_>) =
+        fitting.partition(|candidate| candidate.at.predicted_step_ms.is_some());
+    let (by, mut order) = if rated.is_empty() {
+        (RankedBy::ComputePerToken, unrated)
+    } else if rated.iter().all(|candidate| candidate.at.predicted_tokens_per_s.is_some()) {
         (RankedBy::TokensPerS, rated)
     } else {
         (RankedBy::SequencesPerS, rated)
     };
     // A stable sort: among equals the policies keep their order, the simplest first.
-    order.sort_by(|one, other| compare(ranked_by, one, other));
+    order.sort_by(|one, other| compare(by, one, other));
     let best = order.first().map(|best| Best {
-        checkpoint: best.checkpoint.clone(),
-        batch: batch(best),
-        predicted_peak_bytes: best.predicted_peak_bytes,
-        predicted_step_ms: best.predicted_step_ms,
-        predicted_tokens_per_s: best.predicted_tokens_per_s,
-        command: commands.run(batch(best), best.checkpoint.as_deref()),
+        checkpoint: best.policy.checkpoint.clone(),
+        at: best.at.clone(),
+        command: commands.run(best.at.batch, best.policy.checkpoint.as_deref()),
     });
     let runner_up = order.first().zip(order.get(1)).map(|(best, second)| RunnerUp {
-        checkpoint: second.checkpoint.clone(),
-        batch: batch(second),
-        predicted_peak_bytes: second.predicted_peak_bytes,
-        predicted_step_ms: second.predicted_step_ms,
-        predicted_tokens_per_s: second.predicted_tokens_per_s,
-        why_it_lost: why_it_lost(ranked_by, best, second),
+        checkpoint: second.policy.checkpoint.clone(),
+        at: second.at.clone(),
+        why_it_lost: why_it_lost(by, best, second),
+        told_apart: (by != RankedBy::ComputePerToken).then(|| told_apart(by, best, second) == Some(true)),
     });
-    (ranked_by, best, runner_up)
+    Ranking { by, best, runner_up, evidence: evidence(by, &order) }
 }
 
-fn batch(policy: &PolicyPlan) -> i64 {
-    policy.max_batch.unwrap_or(0)
+/// Theory alone is a proxy. What was measured is a benchmark if the two best policies have as many runs as a comparison
+/// wants, and intervals that lie apart.
+fn evidence(by: RankedBy, order: &[Candidate]) -> EvidenceLevel {
+    let enough =
+        |candidate: &Candidate| candidate.policy.fit.as_ref().is_some_and(|fit| fit.runs >= ENOUGH_PAIRS);
+    match order {
+        _ if by == RankedBy::ComputePerToken => EvidenceLevel::TeachingProxy,
+        [best, second, ..]
+            if enough(best) && enough(second) && told_apart(by, best, second) == Some(true) =>
+        {
+            EvidenceLevel::RepeatedBenchmark
+        }
+        _ => EvidenceLevel::SmokeTest,
+    }
 }
 
 /// The better one first.
-fn compare(by: RankedBy, one: &PolicyPlan, other: &PolicyPlan) -> Ordering {
-    let larger_batch = batch(other).cmp(&batch(one));
+fn compare(by: RankedBy, one: &Candidate, other: &Candidate) -> Ordering {
+    let larger_batch = other.at.batch.cmp(&one.at.batch);
     match by {
         RankedBy::ComputePerToken => share(one).total_cmp(&share(other)).then(larger_batch),
         _ => rate(by, other).total_cmp(&rate(by, one)).then(larger_batch),
     }
 }
 
-fn share(policy: &PolicyPlan) -> f64 {
-    policy.recompute_share.unwrap_or(0.0)
+fn share(candidate: &Candidate) -> f64 {
+    candidate.policy.recompute_share.unwrap_or(0.0)
 }
 
-fn rate(by: RankedBy, policy: &PolicyPlan) -> f64 {
-    let sequences = || policy.predicted_step_ms.map(|ms| batch(policy) as f64 / (ms / 1e3));
-    let tokens = policy.predicted_tokens_per_s.filter(|_| by == RankedBy::TokensPerS);
+fn rate(by: RankedBy, candidate: &Candidate) -> f64 {
+    let sequences = || candidate.at.predicted_step_ms.map(|ms| entries_per_s(candidate, ms));
+    let tokens = candidate.at.predicted_tokens_per_s.filter(|_| by == RankedBy::TokensPerS);
     tokens.or_else(sequences).unwrap_or(0.0)
 }
 
+fn entries_per_s(candidate: &Candidate, step_ms: f64) -> f64 {
+    candidate.at.batch as f64 / (step_ms / 1e3)
+}
+
+/// The ends of a rate's interval, the upper one infinite where a step's time may be as little as can be.
+fn interval(by: RankedBy, candidate: &Candidate) -> Option<(f64, f64)> {
+    match by {
+        RankedBy::TokensPerS => {
+            candidate.at.tokens_per_s_interval.map(|(low, high)| (low, high.unwrap_or(f64::INFINITY)))
+        }
+        _ => candidate
+            .at
+            .step_interval_ms
+            .map(|[low, high]| (entries_per_s(candidate, high), entries_per_s(candidate, low))),
+    }
+}
+
+/// Whether the intervals of the two lie apart; `None` where one has none.
+fn told_apart(by: RankedBy, best: &Candidate, second: &Candidate) -> Option<bool> {
+    let ((low, _), (_, high)) = interval(by, best).zip(interval(by, second))?;
+    Some(high < low)
+}
+
 /// One sentence, and a second one if it was a close thing.
-fn why_it_lost(by: RankedBy, best: &PolicyPlan, second: &PolicyPlan) -> String {
-    let room = match batch(second).cmp(&batch(best)) {
-        Ordering::Greater => format!("fits batch {} instead of {}, but", batch(second), batch(best)),
-        Ordering::Equal => format!("fits the same batch of {}, and", batch(best)),
-        Ordering::Less => format!("fits batch {} only, not {}, and", batch(second), batch(best)),
-    };
+fn why_it_lost(by: RankedBy, best: &Candidate, second: &Candidate) -> String {
+    let room = room(best, second);
     let more_products = 100.0 * ((1.0 + share(second)) / (1.0 + share(best)) - 1.0);
     if by == RankedBy::ComputePerToken {
         return match more_products > 0.0 {
@@ -117,13 +158,103 @@ fn why_it_lost(by: RankedBy, best: &PolicyPlan, second: &PolicyPlan) -> String {
     let slower = 100.0 * (1.0 - next / first);
     let cause = if more_products > 0.0 { ", as it computes more a token again" } else { "" };
     let told = format!("it {room} is predicted {next:.0} {unit}, {slower:.1} % less than {first:.0}{cause}");
-    match overlap(best, second) {
-        true => format!("{told}; their intervals overlap, so that these runs cannot tell the two apart"),
-        false => told,
+    match told_apart(by, best, second) {
+        Some(true) => told,
+        Some(false) => {
+            format!("{told}; their intervals overlap, so that these runs cannot tell the two apart")
+        }
+        None => format!(
+            "{told}; without an interval for each (two batches and three runs of a policy give one) these runs cannot \
+             tell the two apart"
+        ),
     }
 }
 
-fn overlap(best: &PolicyPlan, second: &PolicyPlan) -> bool {
-    let intervals = best.tokens_per_s_interval.zip(second.tokens_per_s_interval);
-    intervals.is_some_and(|([low, _], [_, high])| high >= low)
+/// How much of the capacity's batches each can have.
+fn room(best: &Candidate, second: &Candidate) -> String {
+    let largest = |candidate: &Candidate| candidate.policy.max_batch.unwrap_or(0);
+    let (most, least) = (largest(best), largest(second));
+    let smaller = if second.at.batch < least {
+        format!(", is fastest at {} and", second.at.batch)
+    } else {
+        String::new()
+    };
+    match least.cmp(&most) {
+        _ if !smaller.is_empty() => format!("fits batch {least}{smaller}"),
+        Ordering::Greater => format!("fits batch {least} instead of {most}, but"),
+        Ordering::Equal => format!("fits the same batch of {least}, and"),
+        Ordering::Less => format!("fits batch {least} only, not {most}, and"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{measured, policy, request};
+    use super::super::{Measured, Plan, plan, trials};
+    use crate::record::EvidenceLevel;
+
+    /// The plan for 3,100 bytes, which hold 21 of `none` and 42 of `full`, from runs of these policies, batches and ms.
+    fn planned(runs: &[(&str, i64, f64)]) -> Plan {
+        let run = |&(checkpoint, batch, ms): &(&str, i64, f64)| Measured {
+            step_ms: Some(ms),
+            peak_bytes: Some(1_000 + if checkpoint == "full" { 50 } else { 100 } * batch),
+            ..measured(checkpoint, batch)
+        };
+        plan(&request(runs.iter().map(run).collect(), 3_100)).unwrap()
+    }
+
+    #[test]
+    fn a_smaller_batch_that_is_faster_for_its_size_is_best() {
+        // 16 tokens an entry: 31,326, 21,182 and 14,188 tokens/s, and less still at the largest batch.
+        let runs = [(2, 31_326.0), (4, 21_182.0), (8, 14_188.0)];
+        let runs = runs.map(|(batch, rate)| ("none", batch, 16.0 * batch as f64 / rate * 1e3));
+        let plan = planned(&runs);
+        let (best, none) = (plan.best.as_ref().unwrap(), policy(&plan, "none"));
+        assert_eq!((best.at.batch, none.max_batch), (2, Some(21)));
+        assert!(best.at.predicted_tokens_per_s > none.predicted_tokens_per_s, "{best:?}");
+        assert_eq!((best.at.predicted_peak_bytes, best.command.contains("batch 2,")), (Some(1_200), true));
+        assert!(none.notes.iter().any(|note| note.contains("faster for its size than batch 21")), "{none:?}");
+        // What does not fit is the batch after the largest, not the one after the best.
+        let [_, too_large] = &trials(&plan)[..] else { panic!("two trials") };
+        assert_eq!((too_large.batch, too_large.predicted_fits), (22, false));
+    }
+
+    #[test]
+    fn the_largest_batch_stays_best_where_a_smaller_one_gains_nothing() {
+        let plan = planned(&[("none", 2, 3.0), ("none", 4, 4.0), ("none", 8, 6.0)]);
+        assert_eq!((plan.best.as_ref().unwrap().at.batch, &policy(&plan, "none").faster), (21, &None));
+    }
+
+    #[test]
+    fn without_intervals_nothing_is_told_apart() {
+        let plan = planned(&[("none", 2, 3.0), ("none", 4, 4.0), ("full", 2, 6.0), ("full", 4, 9.0)]);
+        let second = plan.runner_up.unwrap();
+        assert_eq!(second.told_apart, Some(false));
+        assert!(second.why_it_lost.contains("without an interval for each"), "{}", second.why_it_lost);
+    }
+
+    #[test]
+    fn an_interval_that_reaches_below_zero_still_overlaps() {
+        let wild = [("none", 2, 2.0), ("none", 2, 4.0), ("none", 4, 9.0), ("none", 4, 3.0)];
+        let steady = [("full", 2, 4.0), ("full", 4, 7.0), ("full", 8, 13.0), ("full", 8, 13.1)];
+        let plan = planned(&[wild, steady].concat());
+        let none = policy(&plan, "none");
+        assert_eq!(none.step_interval_ms.map(|[low, _]| low), Some(0.0));
+        assert!(matches!(none.tokens_per_s_interval, Some((_, None))), "{none:?}");
+        let second = plan.runner_up.unwrap();
+        assert_eq!(second.told_apart, Some(false));
+        assert!(second.why_it_lost.contains("cannot tell the two apart"), "{}", second.why_it_lost);
+    }
+
+    #[test]
+    fn steady_runs_tell_policies_apart() {
+        let none = [("none", 2, 3.0), ("none", 4, 4.0), ("none", 8, 6.0)];
+        let full = none.map(|(_, batch, ms)| ("full", batch, 1.5 * ms));
+        let once = [none, full].concat();
+        let plan = planned(&once);
+        let second = plan.runner_up.unwrap();
+        assert_eq!((second.checkpoint.as_deref(), second.told_apart), (Some("full"), Some(true)));
+        assert_eq!(plan.evidence, EvidenceLevel::SmokeTest, "three runs each");
+        assert_eq!(planned(&[once.clone(), once].concat()).evidence, EvidenceLevel::RepeatedBenchmark);
+    }
 }

@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::error::PlanError;
+use super::making::Request;
 use super::measured::{Measured, NotUsed};
 use crate::record::RunStatus;
 
 /// What runs of one workload may differ in: what is planned, and what costs neither time nor memory.
 const FREE: &[&str] = &["batch", "checkpoint", "seed", "steps", "warmup", "init"];
 
-/// The runs to use, and the others with the reason. `given` are fields that the caller asked for.
+/// The runs to use, and the others with the reason.
 pub fn select<'r>(
     runs: &'r [Measured],
-    given: &Map<String, Value>,
+    request: &Request,
 ) -> Result<(Vec<&'r Measured>, Vec<NotUsed>), PlanError> {
     let mut not_used = Vec::new();
     let mut usable = Vec::new();
     for run in runs {
-        match unusable(run).or_else(|| other_than_asked(run, given)) {
+        match unusable(run).or_else(|| other_than_asked(run, &request.given)) {
             Some(why) => not_used.push(NotUsed { run: run.run_id.clone(), why }),
             None => usable.push(run),
         }
@@ -27,7 +28,7 @@ pub fn select<'r>(
     if usable.is_empty() {
         return Err(PlanError::NoRun(not_used));
     }
-    of_one_workload(&usable)?;
+    of_one_workload(&usable, &request.defaults)?;
     Ok((usable, not_used))
 }
 
@@ -46,8 +47,11 @@ fn unusable(run: &Measured) -> Option<String> {
 fn other_than_asked(run: &Measured, given: &Map<String, Value>) -> Option<String> {
     let asked = given.iter().filter(|(field, _)| !FREE.contains(&field.as_str()));
     let other = asked.filter_map(|(field, asked)| {
-        let has =
-            if field == "device" { Value::from(run.device.as_str()) } else { run.config.get(field)?.clone() };
+        let has = match field.as_str() {
+            "device" => run.device.clone().into(),
+            "trace" => run.trace.as_str().into(),
+            field => run.config.get(field)?.clone(),
+        };
         (!same(&has, asked)).then(|| format!("{field} is {}, not {}", plain(&has), plain(asked)))
     });
     let other: Vec<String> = other.collect();
@@ -59,7 +63,7 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 /// Refuses runs that differ in more than is planned, naming the fields with their values.
-fn of_one_workload(runs: &[&Measured]) -> Result<(), PlanError> {
+fn of_one_workload(runs: &[&Measured], defaults: &Map<String, Value>) -> Result<(), PlanError> {
     let workloads: Vec<Map<String, Value>> = runs.iter().map(|run| workload(run)).collect();
     let names: BTreeSet<&String> = workloads.iter().flat_map(|workload| workload.keys()).collect();
     let values = |name: &String| -> BTreeSet<String> {
@@ -71,9 +75,8 @@ fn of_one_workload(runs: &[&Measured]) -> Result<(), PlanError> {
         return Ok(());
     }
     let told = differ.iter().map(|(name, values)| format!("{name} ({})", few(values)));
-    // What is not plain has no flag.
-    let has_flag =
-        |name: &str| runs[0].config.get(name).is_some_and(|value| !value.is_object() && !value.is_array());
+    let one = |value: &Value| !value.is_object() && !value.is_array();
+    let has_flag = |name: &str| ["device", "trace"].contains(&name) || defaults.get(name).is_some_and(one);
     let flag = differ.iter().find(|(name, _)| has_flag(name)).and_then(|(name, values)| {
         Some(format!(", or choose one by its flag, as with --{} {}", name.replace('_', "-"), values.first()?))
     });
@@ -99,6 +102,8 @@ fn workload(run: &Measured) -> Map<String, Value> {
     fields.insert("machine.host".to_owned(), text(&machine.host));
     fields.insert("machine.cpu".to_owned(), text(&machine.cpu));
     fields.insert("machine.torch_threads".to_owned(), machine.torch_threads.map_or(Value::Null, Value::from));
+    fields.insert("trace".to_owned(), run.trace.as_str().into());
+    fields.insert("stepledger".to_owned(), run.stepledger_version.clone().into());
     fields.insert("libtorch".to_owned(), text(&run.torch_version));
     fields
 }

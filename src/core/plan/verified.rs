@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::making::Plan;
 use super::measured::Measured;
+use super::policy::PolicyPlan;
 use crate::record::RunStatus;
 
 /// A setting to run, and what is predicted of it.
@@ -36,27 +37,39 @@ pub struct Verified {
     pub agrees: bool,
 }
 
-/// The chosen setting, and the first batch of it that is predicted not to fit.
+/// The chosen setting, and the first batch of its policy that is predicted not to fit. Where nothing is predicted to
+/// fit, one sequence with the policy that comes nearest.
 pub fn trials(plan: &Plan) -> Vec<Trial> {
-    let Some(best) = &plan.best else { return Vec::new() };
-    let policy = plan.policies.iter().find(|policy| policy.checkpoint == best.checkpoint);
+    let Some(best) = &plan.best else { return nearest_to_fit(plan).into_iter().collect() };
     let chosen = Trial {
         checkpoint: best.checkpoint.clone(),
-        batch: best.batch,
+        batch: best.at.batch,
         predicted_fits: true,
-        predicted_peak_bytes: best.predicted_peak_bytes,
-        predicted_step_ms: best.predicted_step_ms,
-        predicted_tokens_per_s: best.predicted_tokens_per_s,
+        predicted_peak_bytes: best.at.predicted_peak_bytes,
+        predicted_step_ms: best.at.predicted_step_ms,
+        predicted_tokens_per_s: best.at.predicted_tokens_per_s,
     };
-    let too_large = Trial {
-        batch: best.batch + 1,
+    let policy = plan.policies.iter().find(|policy| policy.checkpoint == best.checkpoint);
+    let first_beyond = policy
+        .and_then(|policy| Some(too_large(policy, policy.max_batch? + 1, policy.next_batch_peak_bytes)));
+    [chosen].into_iter().chain(first_beyond).collect()
+}
+
+fn nearest_to_fit(plan: &Plan) -> Option<Trial> {
+    let known = plan.policies.iter().filter(|policy| policy.max_batch == Some(0));
+    let nearest = known.min_by_key(|policy| policy.predicted_peak_bytes.unwrap_or(i64::MAX))?;
+    Some(too_large(nearest, 1, nearest.predicted_peak_bytes))
+}
+
+fn too_large(policy: &PolicyPlan, batch: i64, predicted_peak_bytes: Option<i64>) -> Trial {
+    Trial {
+        checkpoint: policy.checkpoint.clone(),
+        batch,
         predicted_fits: false,
-        predicted_peak_bytes: policy.and_then(|policy| policy.next_batch_peak_bytes),
+        predicted_peak_bytes,
         predicted_step_ms: None,
         predicted_tokens_per_s: None,
-        ..chosen.clone()
-    };
-    vec![chosen, too_large]
+    }
 }
 
 impl Verified {

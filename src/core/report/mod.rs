@@ -31,6 +31,7 @@ mod text_findings;
 mod text_out_of_memory;
 mod text_peak;
 mod text_plan;
+mod text_policies;
 mod text_rates;
 mod text_runs;
 mod text_sweep;

@@ -1,21 +1,22 @@
 //! A plan as text for a terminal.
 
-use super::tables::{put, table};
 use super::text::settings;
-use super::units::{bytes, count, ms, pct};
-use super::wrap::wrap;
-use crate::plan::{
-    CapacityFrom, Extrapolates, Placement, Plan, PolicyPlan, RankedBy, Segmented, Source, TimeSource,
-};
+use super::text_policies::{bound, name, policies, rows, whole};
+use super::text_rates::flops;
+use super::units::{bytes, count, ms};
+use super::wrap::{wrap, wrap_command};
+use crate::plan::{CapacityFrom, Placement, Plan, PolicyPlan, RankedBy, Segmented};
+use crate::theory::ProductsAtMost;
 
 /// How many policies are listed before the sizes of segments that matter least are left out.
 const LISTED: usize = 8;
 
-/// What fits, what is best and why, and what to know before trusting it.
-pub fn render_plan(plan: &Plan) -> String {
+/// What fits, what is best and why, and what to know before trusting it; tables at most as wide as `width` columns
+/// where they can be.
+pub fn render_plan(plan: &Plan, width: usize) -> String {
     let sections = [
         heading(plan),
-        fitting(plan),
+        fitting(plan, width),
         verdict(plan),
         plan.placement.as_ref().and_then(segments).unwrap_or_default(),
         listed("Notes", plan.policies.iter().flat_map(notes)),
@@ -36,84 +37,44 @@ fn heading(plan: &Plan) -> String {
         CapacityFrom::Asked => "",
         CapacityFrom::Machine => ", all of the machine's memory",
     };
-    format!(
-        "Plan for {} ({} bytes{all}): {} on {}\n{}",
+    let what = format!(
+        "Plan for {} ({} bytes{all}): {} on {}",
         bytes(plan.capacity_bytes),
         count(plan.capacity_bytes),
         program.unwrap_or("a program"),
         plan.base.device,
-        wrap(&format!("  {}", settings(&config)), 2)
-    )
+    );
+    format!("{}\n{}", wrap(&what, 2), wrap(&format!("  {}", settings(&config)), 2))
 }
 
-fn fitting(plan: &Plan) -> String {
+fn fitting(plan: &Plan, width: usize) -> String {
     let shown: Vec<&PolicyPlan> = plan.policies.iter().filter(|policy| is_shown(plan, policy)).collect();
-    let columns: Vec<&Column> =
-        COLUMNS.iter().filter(|column| shown.iter().any(|policy| (column.cell)(policy).is_some())).collect();
-    let mut table = table(&columns.iter().map(|column| column.header).collect::<Vec<_>>());
-    for policy in &shown {
-        let cell = |column: &&Column| (column.cell)(policy).unwrap_or_else(|| "—".to_owned());
-        table.add_row(columns.iter().map(cell).collect::<Vec<_>>());
-    }
     let more = plan.policies.len() - shown.len();
     let more = (more > 0).then(|| format!("\n and {more} other sizes of segments (--json has them)"));
     let none = shown.iter().any(|policy| policy.max_batch == Some(0));
     let none = none.then_some("\n none: not even one sequence fits, and the numbers are of one");
     format!(
-        "The largest batch that fits, and what it is predicted to take\n{}{}{}{}",
-        put(&table),
+        "The largest batch that fits, and what it is predicted to take\n{}{}{}{}{}",
+        policies(&shown, width),
         more.unwrap_or_default(),
         none.unwrap_or_default(),
+        at_most(plan, &shown),
         intervals(plan)
     )
 }
 
-/// A column, shown where any policy has something in it. What comes from a fit and what comes from theory have
-/// columns of their own.
-struct Column {
-    header: &'static str,
-    cell: fn(&PolicyPlan) -> Option<String>,
-}
-
-const COLUMNS: [Column; 9] = [
-    Column { header: "checkpoint", cell: |policy| Some(name(policy)) },
-    Column {
-        header: "batch",
-        cell: |policy| {
-            policy.max_batch.map(|batch| if batch == 0 { "none".to_owned() } else { count(batch) })
-        },
-    },
-    Column {
-        header: "peak by fit",
-        cell: |policy| policy.predicted_peak_bytes.filter(|_| policy.source == Some(Source::Fit)).map(bytes),
-    },
-    Column { header: "in theory", cell: |policy| policy.theory_peak_bytes.map(bytes) },
-    Column { header: "step", cell: |policy| policy.predicted_step_ms.map(ms) },
-    Column {
-        header: "tokens/s",
-        cell: |policy| policy.predicted_tokens_per_s.map(|rate| count(rate.round() as i64)),
-    },
-    Column { header: "again", cell: |policy| policy.recompute_share.map(|share| pct(100.0 * share)) },
-    Column { header: "time from", cell: time_from },
-    Column { header: "batch is", cell: distance },
-];
-
-fn time_from(policy: &PolicyPlan) -> Option<String> {
-    let word = match policy.time_source? {
-        TimeSource::Fit => "fit",
-        TimeSource::Scaled => "1 run",
-    };
-    Some(word.to_owned())
-}
-
-/// How far the batch lies from those that were measured.
-fn distance(policy: &PolicyPlan) -> Option<String> {
-    let word = match policy.extrapolates? {
-        Extrapolates::No => "within",
-        Extrapolates::Beyond => "beyond",
-        Extrapolates::Strongly => "far off",
-    };
-    Some(word.to_owned())
+/// What theory's bounds of time rest on, where there are any to see.
+fn at_most(plan: &Plan, shown: &[&PolicyPlan]) -> String {
+    let Some(products) = &plan.products_at_most else { return String::new() };
+    if shown.iter().all(|policy| bound(policy).is_none()) {
+        return String::new();
+    }
+    let ProductsAtMost { tflop_s, dtype, source, what } = products;
+    let text = format!(
+        " tokens/s, theory: at most, if the step were its matrix products alone, at {} ({dtype}, {source}: {what})",
+        flops(*tflop_s)
+    );
+    format!("\n{}", wrap(&text, 1))
 }
 
 /// Of many sizes of segments only those that were measured or that something is said of.
@@ -131,38 +92,46 @@ fn is_shown(plan: &Plan, policy: &PolicyPlan) -> bool {
         || placed.flatten().any(|size| policy.checkpoint.as_deref() == Some(size.checkpoint.as_str()))
 }
 
-fn name(policy: &PolicyPlan) -> String {
-    policy.checkpoint.clone().unwrap_or_else(|| "(not said)".to_owned())
-}
-
 /// The intervals of prediction, for those that have one.
 fn intervals(plan: &Plan) -> String {
-    let line = |policy: &PolicyPlan| {
-        let peak = policy.peak_interval_bytes.map(|[low, high]| match low == high {
-            true => "peak exact".to_owned(),
-            false => format!("peak {} to {}", bytes(low), bytes(high)),
-        });
-        let rate = policy.tokens_per_s_interval.map(|[low, high]| {
-            format!("{} to {} tokens/s", count(low.round() as i64), count(high.round() as i64))
-        });
-        let step = policy.step_interval_ms.filter(|_| rate.is_none());
-        let step = step.map(|[low, high]| format!("{} to {} a step", ms(low), ms(high)));
-        let parts: Vec<String> = [peak, rate, step].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("{}: {}", name(policy), parts.join(", ")))
-    };
-    let lines: Vec<String> = plan.policies.iter().filter_map(line).collect();
+    let lines: Vec<String> = plan.policies.iter().flat_map(rows).filter_map(|row| interval(&row)).collect();
     let heading = format!("{:.0} % intervals of one more run", 100.0 * plan.confidence);
     if lines.is_empty() { String::new() } else { format!("\n\n{}", listed(&heading, lines.into_iter())) }
+}
+
+fn interval(row: &PolicyPlan) -> Option<String> {
+    let peak = row.peak_interval_bytes.map(|[low, high]| match (low == high, row.kink_excluded) {
+        (true, Some(true)) => "peak exact".to_owned(),
+        (true, _) => "peak without scatter in these runs (a kink is not excluded)".to_owned(),
+        (false, _) => format!("peak {} to {}", bytes(low), bytes(high)),
+    });
+    let rate = row.tokens_per_s_interval.map(rate_interval);
+    let step = row.step_interval_ms.filter(|_| rate.is_none());
+    let step = step.map(|[low, high]| format!("{} to {} a step", ms(low), ms(high)));
+    let parts: Vec<String> = [peak, rate, step].into_iter().flatten().collect();
+    let batch = row.max_batch.filter(|&batch| batch > 0).map(|batch| format!(", batch {}", count(batch)));
+    let whose = format!("{}{}", name(row), batch.unwrap_or_default());
+    (!parts.is_empty()).then(|| format!("{whose}: {}", parts.join(", ")))
+}
+
+fn rate_interval((low, high): (f64, Option<f64>)) -> String {
+    match high {
+        Some(high) => format!("{} to {} tokens/s", whole(low), whole(high)),
+        None => format!("{} tokens/s or more, without an upper end", whole(low)),
+    }
 }
 
 fn verdict(plan: &Plan) -> String {
     let Some(best) = &plan.best else { return nothing_fits(plan) };
     let named =
         |checkpoint: &Option<String>| checkpoint.clone().unwrap_or_else(|| "the program as it is".to_owned());
+    let at = &best.at;
+    let bound = at.theory_tokens_per_s.filter(|_| at.predicted_step_ms.is_none());
     let predicted = [
-        best.predicted_peak_bytes.map(bytes),
-        best.predicted_step_ms.map(|step| format!("{} a step", ms(step))),
-        best.predicted_tokens_per_s.map(|rate| format!("{} tokens/s", count(rate.round() as i64))),
+        at.predicted_peak_bytes.map(bytes),
+        at.predicted_step_ms.map(|step| format!("{} a step", ms(step))),
+        at.predicted_tokens_per_s.map(|rate| format!("{} tokens/s", whole(rate))),
+        bound.map(|rate| format!("at most {} tokens/s in theory", whole(rate))),
     ];
     let predicted = predicted.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let rests = match plan.ranked_by {
@@ -173,13 +142,16 @@ fn verdict(plan: &Plan) -> String {
         }
     };
     let mut lines = vec![
-        format!("Best: batch {} with checkpoint {}: {predicted}", best.batch, named(&best.checkpoint)),
-        wrap(&format!("  {}", best.command), 4),
+        wrap(
+            &format!("Best: batch {} with checkpoint {}: {predicted}", at.batch, named(&best.checkpoint)),
+            2,
+        ),
+        wrap_command(&format!("  {}", best.command), 4),
     ];
     if let Some(second) = &plan.runner_up {
         lines.push(wrap(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost), 2));
     }
-    lines.push(wrap(&format!("The ranking rests on {rests}."), 2));
+    lines.push(wrap(&format!("The ranking rests on {rests}. Evidence: {}.", plan.evidence), 2));
     lines.join("\n")
 }
 

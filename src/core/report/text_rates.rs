@@ -54,7 +54,8 @@ fn gigabytes(gb_s: f64) -> String {
     format!("{gb_s:.1} GB/s")
 }
 
-fn flops(tflop_s: f64) -> String {
+/// A rate of operations.
+pub fn flops(tflop_s: f64) -> String {
     format!("{}/s", operations(tflop_s))
 }
 

@@ -7,6 +7,9 @@ use crate::plan::Verified;
 
 /// Prediction beside measurement, and whether they agree.
 pub fn render_verified(verified: &[Verified]) -> String {
+    if verified.is_empty() {
+        return "Nothing was run: there is no setting to try.\n".to_owned();
+    }
     let mut table = table(&["batch", "checkpoint", "", "peak", "step", "tokens/s"]);
     for column in [1, 2] {
         if let Some(column) = table.column_mut(column) {
@@ -64,9 +67,10 @@ fn conclusion(verified: &[Verified]) -> String {
             )
         })
         .collect();
-    match wrong.is_empty() {
-        true => "Both went as predicted.".to_owned(),
-        false => wrap(&format!("Not as predicted: {}.", wrong.join("; ")), 2),
+    match (wrong.is_empty(), verified.len()) {
+        (true, 1) => "It went as predicted.".to_owned(),
+        (true, _) => "Both went as predicted.".to_owned(),
+        (false, _) => wrap(&format!("Not as predicted: {}.", wrong.join("; ")), 2),
     }
 }
 

@@ -4,12 +4,23 @@ const WIDTH: usize = 80;
 
 /// The text in lines of at most 80 columns where its words allow it, the later ones indented by so many blanks.
 pub fn wrap(text: &str, indent: usize) -> String {
+    broken(text, indent, "")
+}
+
+/// A command in such lines, as a shell takes them for one.
+pub fn wrap_command(text: &str, indent: usize) -> String {
+    broken(text, indent, " \\")
+}
+
+/// Lines that end with `join` where they go on.
+fn broken(text: &str, indent: usize, join: &str) -> String {
     let words = text.trim_start();
     let (mut done, mut line) = (String::new(), " ".repeat(text.len() - words.len()));
     let mut begins = true;
     for word in words.split(' ') {
-        if !begins && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !begins && line.chars().count() + 1 + word.chars().count() > WIDTH - join.len() {
             done += &std::mem::replace(&mut line, " ".repeat(indent));
+            done += join;
             done.push('\n');
         } else if !begins {
             line.push(' ');
@@ -34,5 +45,15 @@ mod tests {
         let long = "x".repeat(100);
         assert_eq!(wrap(&long, 2), long);
         assert_eq!(wrap("  two in front", 4), "  two in front");
+    }
+
+    #[test]
+    fn a_command_goes_on_in_the_next_line_for_a_shell_too() {
+        let command = format!("  stepledger run{}", " --layers 3".repeat(12));
+        let wrapped = wrap_command(&command, 4);
+        assert!(wrapped.lines().all(|line| line.chars().count() <= WIDTH), "{wrapped}");
+        assert!(wrapped.contains(" \\\n    --"), "{wrapped}");
+        let words = wrapped.replace("\\\n", "");
+        assert!(words.split_whitespace().eq(command.split_whitespace()));
     }
 }

@@ -17,6 +17,7 @@ mod made_up;
 mod outliers;
 mod paired;
 mod random;
+mod relative_line;
 mod run;
 #[cfg(test)]
 mod simulation;
@@ -30,6 +31,7 @@ pub use interval::{MeanInterval, mean_interval, student_t_quantile};
 pub use line::{Line, Prediction, fit_line};
 pub use paired::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
 pub use random::SplitMix64;
+pub use relative_line::{RelativeLine, fit_relative_line};
 pub use run::{
     FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, SURE_STEPS, Settled, TRIM, Tails, Weakness, longer,
 };
