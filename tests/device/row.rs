@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tch::Device;
+
 /// What became of a check. What could not run has not passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
@@ -38,6 +40,17 @@ impl Row {
     pub fn not_run(check: &str, why: impl fmt::Display) -> Row {
         let got = format!("not run: {why}");
         Row { check: check.to_owned(), expected: "—".to_owned(), got, verdict: Verdict::NotRun }
+    }
+
+    /// A row whose verdict rests on times. On a CPU, where this is a rehearsal, it neither passes nor fails.
+    pub fn timed(device: Device, check: &str, expected: impl Into<String>, got: String, passed: bool) -> Row {
+        let row = Row::new(check, expected, got, passed);
+        match device {
+            Device::Cpu => {
+                Row { got: format!("not run: in a rehearsal, {}", row.got), verdict: Verdict::NotRun, ..row }
+            }
+            _ => row,
+        }
     }
 
     /// Passes if the value lies in the range; one that is no number does not.
@@ -82,6 +95,14 @@ mod tests {
         assert_eq!(verdict(&[pass.clone(), not_run.clone()]).code(), 77);
         assert_eq!(verdict(&[fail, not_run, pass]).code(), 1);
         assert_eq!(verdict(&[]).code(), 77);
+    }
+
+    #[test]
+    fn times_are_judged_on_a_gpu_alone() {
+        let of = |device, passed| Row::timed(device, "a", "at most 1", "0.5".to_owned(), passed).to_string();
+        assert_eq!(of(Device::Cpu, false), of(Device::Cpu, true));
+        assert_eq!(of(Device::Cpu, true), "a\tat most 1\tnot run: in a rehearsal, 0.5\tnot run");
+        assert_eq!(of(Device::Cuda(0), false), "a\tat most 1\t0.5\tFAIL");
     }
 
     #[test]
