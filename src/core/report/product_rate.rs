@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{DeviceRates, ReferenceRates};
+use super::reference::reference;
+use crate::record::ReferenceRates;
 use crate::theory::{Precision, Shape};
 
 /// The matrix products of a step: how many there are in theory, and what the measured step makes of them.
@@ -45,7 +46,12 @@ pub fn product_rate(
     let seconds = step_ms.filter(|ms| *ms > 0.0)? / 1e3;
     let flops = shape.product_flops();
     let tflop_s = flops / seconds / 1e12;
-    let reference = rates.and_then(|rates| reference_for(rates, shape.precision, tflop_s));
+    let reference = rates.and_then(|rates| reference(rates, shape.precision));
+    let reference = reference.and_then(|most| {
+        let share_pct = 100.0 * tflop_s / most.tflop_s;
+        let (source, tflop_s, what) = (most.source, most.tflop_s, most.what);
+        share_pct.is_finite().then_some(ProductReference { source, tflop_s, share_pct, what })
+    });
     Some(ProductRate { theory_flops_per_step: flops, dtype: factors(shape.precision), tflop_s, reference })
 }
 
@@ -55,27 +61,4 @@ fn factors(precision: Precision) -> &'static str {
         Precision::F32 => "f32",
         Precision::Bf16 | Precision::AmpBf16 => "bf16",
     }
-}
-
-fn reference_for(rates: &ReferenceRates, precision: Precision, achieved: f64) -> Option<ProductReference> {
-    let f32 = precision == Precision::F32;
-    let (source, tflop_s, what) = match rates {
-        ReferenceRates::Calibrated(rates) => {
-            let rate = if f32 { rates.matmul_f32_tflop_s } else { rates.matmul_bf16_tflop_s };
-            ("calibrated", rate.median, calibrated(rates))
-        }
-        ReferenceRates::Datasheet(sheet) => {
-            let rate = if f32 { sheet.f32_tflop_s } else { sheet.bf16_tflop_s };
-            ("datasheet", rate?, format!("{}: {}", sheet.card, sheet.source))
-        }
-    };
-    let share_pct = 100.0 * achieved / tflop_s;
-    share_pct.is_finite().then_some(ProductReference { source, tflop_s, share_pct, what })
-}
-
-fn calibrated(rates: &DeviceRates) -> String {
-    let DeviceRates { device, card, threads, measured_at, torch, .. } = rates;
-    let card = card.as_deref().map(|card| format!(" ({card})")).unwrap_or_default();
-    let threads = threads.map(|threads| format!(", threads {threads}")).unwrap_or_default();
-    format!("{device}{card}{threads}, libtorch {torch}, {}", measured_at.format("%Y-%m-%d"))
 }
