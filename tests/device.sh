@@ -36,8 +36,10 @@ timed_row() {
   esac
 }
 
-# Seconds that a check which wants $1 of them may take; 0 when there is no time left.
+# Seconds that a check which wants $1 of them may take; 0 when there is no time left. A rehearsal may run where others
+# compute, and takes the time that it takes.
 allowed() {
+  if [ -n "$rehearse" ]; then echo $((10 * $1)); return; fi
   local left=$((BUDGET_S - SECONDS))
   if [ "$left" -lt 5 ]; then echo 0; elif [ "$left" -lt "$1" ]; then echo "$left"; else echo "$1"; fi
 }

@@ -69,6 +69,8 @@ fn a_rehearsal_fails_nowhere_and_passes_no_check_of_a_gpu() {
         "account: allocator's total − categories, any event",
         "account: unattributed, any moment",
         "checkpoint: activations kept",
+        "adamw_f32: foreach - fused, relative, after 20 steps",
+        "adamw_bf16_masters: foreach - fused, relative, after 20 steps",
     ] {
         is(check, "pass");
     }
@@ -80,6 +82,7 @@ fn a_rehearsal_fails_nowhere_and_passes_no_check_of_a_gpu() {
         "clock",
         "stream",
         "peaks",
+        "adamw: bytes a second",
         "overhead: default GPT",
         "checkpoint: step",
     ] {

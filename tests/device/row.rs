@@ -56,7 +56,8 @@ impl Row {
     /// Passes if the value lies in the range; one that is no number does not.
     pub fn within(check: &str, value: f64, (least, most): (f64, f64), unit: &str) -> Row {
         let passed = (least..=most).contains(&value);
-        Row::new(check, format!("{least} to {most}{unit}"), format!("{value:.4}{unit}"), passed)
+        let digits = if value.abs() < 1e-3 { format!("{value:.1e}") } else { format!("{value:.4}") };
+        Row::new(check, format!("{least} to {most}{unit}"), format!("{digits}{unit}"), passed)
     }
 
     /// Passes if the two are the same.
@@ -109,6 +110,8 @@ mod tests {
     fn a_row_is_four_columns() {
         let row = Row::not_run("clock", "two\nlines").to_string();
         assert_eq!(row, "clock\t—\tnot run: two lines\tnot run");
+        let row = Row::within("small", 2.5e-7, (0.0, 1e-5), "").to_string();
+        assert_eq!(row, "small\t0 to 0.00001\t2.5e-7\tpass");
         let row = Row::within("ratio", f64::NAN, (0.5, 2.0), " ms").to_string();
         assert_eq!(row, "ratio\t0.5 to 2 ms\tNaN ms\tFAIL");
     }
