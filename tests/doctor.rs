@@ -76,11 +76,42 @@ fn an_engine_without_libtorch_is_told_from_a_broken_one() {
     assert!(engine["way_out"].as_str().unwrap().contains("feature `torch`"), "{engine}");
 }
 
+/// NVRTC's, which comes with libtorch 2.11.0 for CUDA 13.
+#[cfg(feature = "torch")]
+const BESIDE_LIBTORCH: &str = "13.0";
+
+/// A folder with a compiler of another version, under all names that a toolkit has for it.
+#[cfg(feature = "torch")]
+fn other_compiler(runs: &Runs) -> std::path::PathBuf {
+    let (folder, source) = (runs.file("toolkit"), runs.file("other.c"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&source, "int nvrtcVersion(int *major, int *minor) { *major = 99; *minor = 9; return 0; }")
+        .unwrap();
+    for name in ["libnvrtc.so", "libnvrtc.so.13"] {
+        let mut compiler = Command::new("cc");
+        let file = folder.join(name);
+        let built = compiler.args(["-shared", "-fPIC", "-o"]).arg(file).arg(&source).status().unwrap();
+        assert!(built.success());
+    }
+    folder
+}
+
+/// The loader's path as it is, behind a folder.
+#[cfg(feature = "torch")]
+fn path_with(folder: std::path::PathBuf) -> std::ffi::OsString {
+    let rest = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&rest))).unwrap()
+}
+
 #[cfg(feature = "torch")]
 #[test]
 fn the_engine_finds_libtorch_and_a_hook_that_works() {
     let runs = Runs::new();
-    let output = doctor(program().env("NVTX_INJECTION64_PATH", "/not/there.so"), &runs);
+    let mut program = program();
+    program
+        .env("NVTX_INJECTION64_PATH", "/not/there.so")
+        .env("LD_LIBRARY_PATH", path_with(other_compiler(&runs)));
+    let output = doctor(&mut program, &runs);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let checkup = object(&output);
     assert_eq!(checkup["run_works"], true);
@@ -92,6 +123,7 @@ fn the_engine_finds_libtorch_and_a_hook_that_works() {
     for name in ["CUDA driver", "NVML", "NVRTC", "CUPTI", "kernel cache"] {
         assert_eq!(check(&checkup, name)["needed"], false);
     }
+    assert_eq!(check(&checkup, "NVRTC")["found"], BESIDE_LIBTORCH, "and not the one on the loader's path");
     let tool = check(&checkup, "NVTX tool");
     assert_eq!(tool["standing"], "fails", "{tool}");
 }

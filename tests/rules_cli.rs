@@ -210,3 +210,57 @@ proptest! {
 fn step_stream(input: String) -> String {
     step(&["--jsonl"], input).stdout
 }
+
+/// A stage of 50 GFLOP/s.
+const STAGE: &str = r#"{"record": {"flops": 5e8, "dram_bytes": 1e6, "kernel_ms": 10, "transfer_ms": 0, "sync_ms": 0,
+    "launch_ms": 0, "time_model": "nonoverlapping_exposed_intervals"}}"#;
+
+/// `rules attribute-bottleneck` with these flags, in a home of its own.
+fn attribute(home: &std::path::Path, flags: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stepledger"));
+    command.args(["rules", "attribute-bottleneck", "--input"]).arg(home.join("stage.json")).args(flags);
+    command.env("STEPLEDGER_HOME", home).output().unwrap()
+}
+
+#[test]
+fn a_calibration_gives_the_references_that_the_input_leaves_out() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("stage.json"), STAGE).unwrap();
+    let output = attribute(home.path(), &["--calibrated", "cpu"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("stepledger calibrate --device cpu"), "{said}");
+
+    std::fs::write(home.path().join("calibration.json"), calibration().to_string()).unwrap();
+    for (flags, efficiency) in [(vec![], 0.5), (vec!["--dtype", "bf16"], 0.25)] {
+        let output = attribute(home.path(), &[vec!["--calibrated", "cpu"], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["reference_efficiency"], efficiency, "{answer}");
+    }
+    assert_eq!(attribute(home.path(), &[]).status.code(), Some(2), "not unless it is asked for");
+}
+
+#[test]
+fn only_a_rule_that_takes_references_takes_a_calibration() {
+    refused(&step(&["--calibrated", "cpu"], STEP), "--calibrated is for attribute-bottleneck");
+}
+
+/// Of this machine's CPU with all its cores: 0.1 TFLOP/s in f32, 0.2 in bf16, 10 GB/s.
+fn calibration() -> Value {
+    let known = |name: &str| std::fs::read_to_string(name).unwrap();
+    let facts = known("/proc/cpuinfo");
+    let cpu = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let rate = |median: f64| json!({"median": median, "q1": median, "q3": median, "rounds": 5});
+    json!({"machines": [{
+        "host": known("/proc/sys/kernel/hostname").trim(),
+        "cpu": cpu.map(|(_, name)| name.trim()),
+        "logical_cpus": cores,
+        "rates": [{
+            "device": "cpu", "card": null, "threads": cores, "measured_at": "2026-01-31T12:00:00Z",
+            "stepledger": "0.1.0", "torch": "2.11.0", "copy_gb_s": rate(9.0), "triad_gb_s": rate(10.0),
+            "matmul_f32_tflop_s": rate(0.1), "matmul_bf16_tflop_s": rate(0.2), "fma_f32_tflop_s": null,
+        }],
+    }]})
+}

@@ -19,6 +19,11 @@ impl Arch {
         known.iter().copied().filter(|&arch| arch <= self).max()
     }
 
+    /// The newest of those that a compiler knows whose machine code this card runs: of its own generation, and not newer.
+    pub(super) fn code_of(self, known: &[Arch]) -> Option<Arch> {
+        known.iter().copied().filter(|arch| arch.major == self.major && arch.minor <= self.minor).max()
+    }
+
     /// Read as compilers write it: 90 is 9.0, 103 is 10.3.
     pub(super) const fn from_number(number: u32) -> Arch {
         Arch::new(number / 10, number % 10)
@@ -45,5 +50,14 @@ mod tests {
         assert_eq!(best(10, 3).as_deref(), Some("compute_100"));
         assert_eq!(best(13, 0).as_deref(), Some("compute_120"));
         assert_eq!(best(7, 0), None);
+    }
+
+    #[test]
+    fn machine_code_is_of_the_cards_own_generation() {
+        let known = [75, 80, 86, 90, 100].map(Arch::from_number);
+        let code = |major, minor| Arch::new(major, minor).code_of(&known);
+        assert_eq!(code(8, 9), Some(Arch::new(8, 6)));
+        assert_eq!(code(10, 3), Some(Arch::new(10, 0)));
+        assert_eq!((code(12, 0), code(7, 0)), (None, None));
     }
 }

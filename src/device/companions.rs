@@ -1,7 +1,8 @@
 //! NVIDIA's libraries beside the driver's: NVML, which knows the machine's cards, and CUPTI, which traces them. Only asked
 //! for their versions.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -71,11 +72,27 @@ pub fn cupti_version() -> Result<u32, CompanionError> {
     Ok(number)
 }
 
+/// Whether the library at `path` is a tool that NVTX hands its ranges to: it can be loaded, and has the function that NVTX
+/// calls first (nvtxInit.h).
+///
+/// # Errors
+/// Where it is none.
+pub fn nvtx_tool(path: &Path) -> Result<(), CompanionError> {
+    type Initialize = unsafe extern "C" fn(*const c_void) -> c_int;
+    const TOOL: &str = "the tool";
+    let library = open(path).map_err(|source| CompanionError::Absent { library: TOOL, source })?;
+    // SAFETY: not called, only looked for.
+    let found = unsafe { function::<Initialize>(&library, TOOL, "InitializeInjectionNvtx2") };
+    // It may have started threads of its own by being loaded.
+    std::mem::forget(library);
+    found.map(|_| ())
+}
+
 fn load(name: &'static str) -> Result<Library, CompanionError> {
     open(name.as_ref()).map_err(|source| CompanionError::Absent { library: name, source })
 }
 
-fn open(path: &std::path::Path) -> Result<Library, libloading::Error> {
+fn open(path: &Path) -> Result<Library, libloading::Error> {
     // SAFETY: a library of NVIDIA's, whose initialisers touch nothing of ours.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use cudarc::driver::DriverError;
-use cudarc::nvrtc::result::NvrtcError;
+
+use super::arch::Arch;
 
 /// Why a kernel could not be compiled, loaded or run.
 #[derive(Debug, thiserror::Error)]
@@ -16,19 +17,30 @@ pub enum DeviceError {
     #[error(
         "CUDA's compiler library (libnvrtc.so.13 or .12) was not found, neither in {} nor by the system's loader; it \
          comes with CUDA's toolkit and with libtorch for CUDA (the wheel nvidia-cuda-nvrtc): put its folder into \
-         LD_LIBRARY_PATH, or use --adamw fused, which needs no compiler",
+         LD_LIBRARY_PATH. Only --adamw kernel and calibrating a GPU need it; --adamw fused does not",
         paths(looked)
     )]
     NoCompiler { looked: Vec<PathBuf> },
     #[error("kernels/{kernel}.cu does not compile for {arch}:\n{log}")]
     Source { kernel: String, arch: String, log: String },
     #[error("CUDA's compiler (NVRTC), on kernels/{kernel}.cu: {reason}")]
-    Compiler { kernel: String, reason: NvrtcError },
+    Compiler { kernel: String, reason: String },
     #[error(
-        "a GPU of compute capability {card} is older than the oldest that CUDA's compiler (NVRTC) knows, {oldest}; \
-         use --adamw fused"
+        "a GPU of compute capability {}.{} is older than the oldest that CUDA's compiler (NVRTC) knows, {}.{}: an older \
+         compiler would do. Only --adamw kernel and calibrating a GPU need it; --adamw fused does not",
+        card.major, card.minor, oldest.major, oldest.minor
     )]
-    OldCard { card: String, oldest: String },
+    OldCard { card: Arch, oldest: Arch },
+    #[error(
+        "the driver, for CUDA {driver}, does not know what CUDA's compiler (NVRTC {compiler}) makes: install a newer \
+         driver. Only --adamw kernel and calibrating a GPU need it; --adamw fused does not"
+    )]
+    NewCompiler { compiler: String, driver: String },
+    #[error(
+        "the kernel {kernel} came to {found} at place {place}, where {expected} is right: neither this GPU's rates nor \
+         its results can be trusted; please report it with the GPU's name and driver"
+    )]
+    WrongResult { kernel: &'static str, place: usize, found: f32, expected: f32 },
     #[error(
         "a tensor of {elements} elements has more chunks than a launch can have blocks; choose a larger tile"
     )]

@@ -152,10 +152,23 @@ pub(super) struct Launch {
 impl Module {
     /// Has the driver assemble the PTX for this GPU.
     pub fn load(gpu: &Arc<Gpu>, ptx: &str) -> Result<Module, DeviceError> {
-        let _entered = gpu.enter()?;
         let text = c_string(ptx)?;
-        // SAFETY: a text that ends with a NUL, which the driver reads during the call only.
-        let raw = unsafe { result::module::load_data(text.as_ptr().cast()) };
+        // SAFETY: a text that ends with a NUL.
+        unsafe { Module::load_image(gpu, text.as_ptr().cast()) }
+    }
+
+    /// Takes machine code for this GPU, as the compiler makes it.
+    pub fn load_code(gpu: &Arc<Gpu>, code: &[u8]) -> Result<Module, DeviceError> {
+        // SAFETY: an object file, which says itself how long it is.
+        unsafe { Module::load_image(gpu, code.as_ptr().cast()) }
+    }
+
+    /// # Safety
+    /// The image is a whole one of a kind that the driver takes. It is read during the call only.
+    unsafe fn load_image(gpu: &Arc<Gpu>, image: *const c_void) -> Result<Module, DeviceError> {
+        let _entered = gpu.enter()?;
+        // SAFETY: as the caller promises.
+        let raw = unsafe { result::module::load_data(image) };
         let raw = raw.map_err(DeviceError::driver("loading a kernel"))?;
         Ok(Module { gpu: gpu.clone(), raw })
     }

@@ -2,31 +2,33 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
-use cudarc::nvrtc::sys;
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::error::DeviceError;
-
-/// The names that the compiler library has, newest first; cudarc asks the loader for the same.
+/// The names that the compiler library has, newest first.
 const NAMES: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
 /// A library that the compiler asks the loader for by name when it compiles.
 const BUILTINS: &str = "libnvrtc-builtins.so.";
 
-/// Makes CUDA's compiler usable, or says where it was looked for.
-pub fn load_compiler() -> Result<(), DeviceError> {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
-    let folders = || folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"));
-    let present = *PRESENT.get_or_init(|| {
-        // One that is loaded already is found by its name from then on, so cudarc finds it too.
-        if let Some(library) = find(&folders()) {
-            preload(&library);
-        }
-        // SAFETY: looks for a library by name. cudarc panics on any call if it is missing, so ask first.
-        unsafe { sys::is_culib_present() }
+/// The compiler libraries that can be loaded, the nearest first: those that lie where it is looked for, each by its path,
+/// and then whatever the system's loader has. A toolkit on the loader's path may be newer than the driver, while
+/// libtorch's own compiler belongs to the CUDA that the driver serves.
+pub(super) fn compilers() -> impl Iterator<Item = Library> {
+    let by_path = candidates(&looked()).into_iter().filter_map(|file| {
+        load_builtins(&file);
+        open(&file)
     });
-    if present { Ok(()) } else { Err(DeviceError::NoCompiler { looked: folders() }) }
+    by_path.chain(NAMES.iter().filter_map(|name| open(Path::new(name))))
+}
+
+/// The folders in which the compiler is looked for before the loader is asked.
+pub(super) fn looked() -> Vec<PathBuf> {
+    folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"))
+}
+
+fn open(file: &Path) -> Option<Library> {
+    // SAFETY: NVIDIA's library, whose initialisers touch nothing of ours.
+    unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.ok()
 }
 
 /// The folder of the libtorch that this process has loaded.
@@ -36,7 +38,7 @@ pub fn libtorch_folder() -> Option<PathBuf> {
 
 /// Where one of NVIDIA's libraries lies beside this process's libtorch or in the toolkit, if it does.
 pub(super) fn companion(name: &str) -> Option<PathBuf> {
-    let mut folders = folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"));
+    let mut folders = looked();
     let extra = folders.iter().map(|folder| folder.join("../extras/CUPTI/lib64")).collect::<Vec<_>>();
     folders.extend(extra);
     folders.into_iter().map(|folder| folder.join(name)).find(|file| file.exists())
@@ -64,28 +66,23 @@ fn folders(libtorch: Option<&Path>, cuda_home: Option<std::ffi::OsString>) -> Ve
     beside.chain(cuda_home.map(|home| Path::new(&home).join("lib64"))).collect()
 }
 
-fn find(folders: &[PathBuf]) -> Option<PathBuf> {
+fn candidates(folders: &[PathBuf]) -> Vec<PathBuf> {
     let files = folders.iter().flat_map(|folder| NAMES.iter().map(|name| folder.join(name)));
-    files.into_iter().find(|file| file.exists())
+    files.filter(|file| file.exists()).collect()
 }
 
-/// Loads the compiler for good, and before it the library that it will ask for. What cannot be loaded is left to the
-/// system's loader.
-fn preload(library: &Path) {
-    let siblings = library.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+/// Loads for good what the compiler will ask for by name. What cannot be loaded is left to the system's loader.
+fn load_builtins(compiler: &Path) {
+    let siblings = compiler.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
     let names_builtins =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BUILTINS));
     let builtins = siblings.flatten().map(|entry| entry.path()).filter(names_builtins);
-    for file in builtins.chain([library.to_owned()]) {
-        // SAFETY: NVIDIA's libraries, whose initialisers touch nothing of ours, and which stay loaded.
-        if let Ok(library) = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) } {
-            std::mem::forget(library);
-        }
-    }
+    builtins.filter_map(|file| open(&file)).for_each(std::mem::forget);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::DeviceError;
     use super::*;
 
     const MAPS: &str = "\
@@ -109,7 +106,7 @@ mod tests {
     fn what_is_missing_is_named_with_the_way_out() {
         let empty = tempfile::tempdir().unwrap();
         let looked = vec![empty.path().to_owned()];
-        assert_eq!(find(&looked), None);
+        assert!(candidates(&looked).is_empty());
         let message = DeviceError::NoCompiler { looked }.to_string();
         let folder = empty.path().display().to_string();
         for word in ["libnvrtc.so.13", &folder, "nvidia-cuda-nvrtc", "LD_LIBRARY_PATH", "--adamw fused"] {
@@ -123,6 +120,7 @@ mod tests {
         for name in NAMES {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        assert_eq!(find(&[folder.path().to_owned()]), Some(folder.path().join("libnvrtc.so.13")));
+        let found = candidates(&[folder.path().to_owned()]);
+        assert_eq!(found, NAMES.map(|name| folder.path().join(name)));
     }
 }

@@ -13,9 +13,11 @@ mod error;
 mod facts;
 mod gpu;
 mod library;
+mod loading;
 mod measure;
 mod memory;
 mod nvrtc;
+mod pattern;
 mod source;
 
 pub use adamw::{
@@ -23,7 +25,7 @@ pub use adamw::{
 };
 pub use arch::Arch;
 pub use cache::Cache;
-pub use companions::{CompanionError, cupti_version, nvml_driver};
+pub use companions::{CompanionError, cupti_version, nvml_driver, nvtx_tool};
 pub use error::DeviceError;
 pub use facts::{Card, cards, driver_cuda};
 pub use gpu::{Gpu, GpuShape};

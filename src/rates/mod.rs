@@ -5,10 +5,12 @@
 //! are measured by kernels of our own (`device`), products by libtorch; that part has never run on a card.
 
 mod caches;
+mod computing;
 mod error;
 mod rounds;
 mod work;
 
+pub use computing::computes;
 pub use error::RatesError;
 
 use std::sync::Arc;
@@ -29,8 +31,9 @@ const GPU_ROWS: i64 = 8192;
 const GPU_BYTES: u64 = 3 << 30;
 
 /// Measures a device: memory by STREAM's copy and triad (McCalpin 1995), products of square matrices in f32 and bf16 (2n³
-/// operations), and on a GPU fused multiply-adds. Each is the median of five rounds of at least 0.1 s (20 shorter ones,
-/// where a kernel of our own measures) after one that is not counted. `threads` are libtorch's, on a CPU.
+/// operations), and on a GPU fused multiply-adds. Each is the median of five rounds of at least 0.1 s after one that is not
+/// counted; where a kernel of our own measures (copy, triad and multiply-adds on a GPU), of 20 single launches after 0.2 s
+/// that are not. `threads` are libtorch's, on a CPU.
 ///
 /// f32 products on a GPU are computed in f32, not in TF32, as libtorch does unless it is told otherwise.
 ///
@@ -49,6 +52,7 @@ fn measure_cpu(threads: i32) -> Result<DeviceRates, RatesError> {
         let mut arrays = Arrays::new(caches::array_bytes())?;
         (arrays.copy()?, arrays.triad()?)
     };
+    let [f32, bf16] = products(CPU_ROWS, Device::Cpu)?;
     Ok(DeviceRates {
         device: "cpu".to_owned(),
         card: None,
@@ -58,8 +62,10 @@ fn measure_cpu(threads: i32) -> Result<DeviceRates, RatesError> {
         torch: torch_version(),
         copy_gb_s,
         triad_gb_s,
-        matmul_f32_tflop_s: product(CPU_ROWS, Kind::Float, Device::Cpu)?,
-        matmul_bf16_tflop_s: product(CPU_ROWS, Kind::BFloat16, Device::Cpu)?,
+        matmul_f32_tflop_s: f32.rate,
+        matmul_bf16_tflop_s: bf16.rate,
+        matmul_f32_rows: Some(f32.rows),
+        matmul_bf16_rows: Some(bf16.rows),
         fma_f32_tflop_s: None,
     })
 }
@@ -70,6 +76,7 @@ fn measure_gpu(device: Device, ordinal: i32) -> Result<DeviceRates, RatesError> 
     let gpu: Arc<Gpu> = Gpu::open(ordinal)?;
     let cache = Cache::standard();
     let memory = measure_bandwidth(&gpu, &cache, GPU_BYTES.min(memory_bytes / 4) as usize)?;
+    let [f32, bf16] = products(GPU_ROWS, device)?;
     Ok(DeviceRates {
         device: format!("cuda:{ordinal}"),
         card: card.map(|card| card.name),
@@ -79,8 +86,10 @@ fn measure_gpu(device: Device, ordinal: i32) -> Result<DeviceRates, RatesError> 
         torch: torch_version(),
         copy_gb_s: measured(memory.copy),
         triad_gb_s: measured(memory.triad),
-        matmul_f32_tflop_s: product(GPU_ROWS, Kind::Float, device)?,
-        matmul_bf16_tflop_s: product(GPU_ROWS, Kind::BFloat16, device)?,
+        matmul_f32_tflop_s: f32.rate,
+        matmul_bf16_tflop_s: bf16.rate,
+        matmul_f32_rows: Some(f32.rows),
+        matmul_bf16_rows: Some(bf16.rows),
         fma_f32_tflop_s: Some(measured(measure_fma(&gpu, &cache)?)),
     })
 }
@@ -90,10 +99,21 @@ fn measured(rate: Rate) -> MeasuredRate {
     MeasuredRate { median, q1, q3, rounds }
 }
 
-/// TFLOP/s of a product of two matrices of at most so many rows.
-fn product(rows: i64, kind: Kind, device: Device) -> Result<MeasuredRate, RatesError> {
-    let product = Product::fitting(rows, kind, device)?;
-    rate(product.operations() / 1e12, || product.compute(), || product.wait())
+/// How fast a product is, in TFLOP/s, and of how many rows it was.
+struct ProductRate {
+    rate: MeasuredRate,
+    rows: i64,
+}
+
+/// In f32 and in bf16, of two matrices of at most so many rows.
+fn products(most: i64, device: Device) -> Result<[ProductRate; 2], RatesError> {
+    Ok([product(most, Kind::Float, device)?, product(most, Kind::BFloat16, device)?])
+}
+
+fn product(most: i64, kind: Kind, device: Device) -> Result<ProductRate, RatesError> {
+    let product = Product::fitting(most, kind, device)?;
+    let rate = rate(product.operations() / 1e12, || product.compute(), || product.wait())?;
+    Ok(ProductRate { rate, rows: product.rows() })
 }
 
 #[cfg(test)]
@@ -109,8 +129,8 @@ mod tests {
     #[test]
     fn a_product_takes_time_on_a_cpu() {
         for kind in [Kind::Float, Kind::BFloat16] {
-            let rate = product(64, kind, Device::Cpu).unwrap();
-            assert_eq!(rate.rounds, 5);
+            let ProductRate { rate, rows } = product(64, kind, Device::Cpu).unwrap();
+            assert_eq!((rate.rounds, rows), (5, 64));
             assert!(rate.q1 <= rate.median && rate.median <= rate.q3 && rate.q1 > 0.0, "{rate:?}");
         }
     }

@@ -72,16 +72,15 @@ impl Product {
     /// As large as `most` rows and a quarter of a second allow: a CPU without instructions for bf16 takes hundreds of
     /// times as long for it as for f32.
     pub fn fitting(most: i64, kind: Kind, device: Device) -> Result<Self, RatesError> {
-        let mut rows = LEAST_ROWS.min(most);
-        loop {
-            let product = Product::new(rows, kind, device)?;
-            let seconds = product.seconds()?;
-            // Twice the rows are eight times the work.
-            if 2 * rows > most || 8.0 * seconds > LONGEST_S {
-                return Ok(product);
-            }
-            rows *= 2;
+        let mut product = Product::new(LEAST_ROWS.min(most), kind, device)?;
+        while 2 * product.rows <= most && twice_the_rows_fit(|| product.seconds())? {
+            product = Product::new(2 * product.rows, kind, device)?;
         }
+        Ok(product)
+    }
+
+    pub fn rows(&self) -> i64 {
+        self.rows
     }
 
     fn seconds(&self) -> Result<f64, RatesError> {
@@ -108,9 +107,34 @@ impl Product {
     }
 }
 
+/// Whether a product of twice the rows, which is eight times the work, takes a quarter of a second at most. The first
+/// time does not count: it may hold the making of threads, or of a GPU's libraries and kernels, which takes longer than
+/// any product that is meant here.
+fn twice_the_rows_fit(mut seconds: impl FnMut() -> Result<f64, RatesError>) -> Result<bool, RatesError> {
+    seconds()?;
+    Ok(8.0 * seconds()? <= LONGEST_S)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_first_call_does_not_decide_on_the_size() {
+        let fit = |times: [f64; 2]| {
+            let mut times = times.into_iter();
+            twice_the_rows_fit(|| Ok(times.next().unwrap())).unwrap()
+        };
+        assert!(fit([0.5, 0.0004]));
+        assert!(fit([0.5, LONGEST_S / 8.0]));
+        assert!(!fit([0.0004, 0.032]));
+    }
+
+    #[test]
+    fn a_product_is_as_large_as_is_allowed_and_never_larger() {
+        let rows = |most| Product::fitting(most, Kind::Float, Device::Cpu).unwrap().rows();
+        assert_eq!([64, 256, 511].map(rows), [64, 256, 256]);
+    }
 
     #[test]
     fn triad_adds_a_scaled_array() {

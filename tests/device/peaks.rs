@@ -1,4 +1,5 @@
-//! What the card does at most, by kernels of our own, against its datasheet: a kernel that is wrong is far off.
+//! What the card does at most, by kernels of our own, against its datasheet. That they compute what they should is looked
+//! at as they are measured, place by place; one that does not is an error.
 
 use stepledger::device::{Cache, Gpu, cards, measure_bandwidth, measure_fma};
 use stepledger::theory::datasheet;
@@ -35,6 +36,7 @@ pub fn peaks(device: Device) -> Outcome<Vec<Row>> {
     };
     let memory = sheet.map(|sheet| sheet.bandwidth_gb_s);
     Ok(vec![
+        Row::new("peaks: copy, triad, FMA compute", "every place right", "every place right", true),
         share("peaks: copy", bandwidth.copy.median, "GB/s", memory, BANDWIDTH_PCT),
         share("peaks: triad", bandwidth.triad.median, "GB/s", memory, BANDWIDTH_PCT),
         share("peaks: FMA", fma.median, "TFLOP/s", sheet.and_then(|sheet| sheet.f32_tflop_s), FMA_PCT),

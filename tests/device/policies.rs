@@ -31,7 +31,8 @@ pub fn policies(device: Device) -> Outcome<Vec<Row>> {
             less(|m| m.kept_mib),
         ),
         Row::new("checkpoint: peak", "full < none", table(|m| m.peak_mib, " MiB"), less(|m| m.peak_mib)),
-        Row::new(
+        Row::timed(
+            device,
             "checkpoint: step",
             "full takes 1 to 1.7 times as long",
             format!("{extra:.2} ({})", table(|m| m.step_ms, " ms")),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tch::Device;
+
 /// What became of a check. What could not run has not passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
@@ -40,10 +42,22 @@ impl Row {
         Row { check: check.to_owned(), expected: "—".to_owned(), got, verdict: Verdict::NotRun }
     }
 
+    /// A row whose verdict rests on times. On a CPU, where this is a rehearsal, it neither passes nor fails.
+    pub fn timed(device: Device, check: &str, expected: impl Into<String>, got: String, passed: bool) -> Row {
+        let row = Row::new(check, expected, got, passed);
+        match device {
+            Device::Cpu => {
+                Row { got: format!("not run: in a rehearsal, {}", row.got), verdict: Verdict::NotRun, ..row }
+            }
+            _ => row,
+        }
+    }
+
     /// Passes if the value lies in the range; one that is no number does not.
     pub fn within(check: &str, value: f64, (least, most): (f64, f64), unit: &str) -> Row {
         let passed = (least..=most).contains(&value);
-        Row::new(check, format!("{least} to {most}{unit}"), format!("{value:.4}{unit}"), passed)
+        let digits = if value.abs() < 1e-3 { format!("{value:.1e}") } else { format!("{value:.4}") };
+        Row::new(check, format!("{least} to {most}{unit}"), format!("{digits}{unit}"), passed)
     }
 
     /// Passes if the two are the same.
@@ -85,9 +99,19 @@ mod tests {
     }
 
     #[test]
+    fn times_are_judged_on_a_gpu_alone() {
+        let of = |device, passed| Row::timed(device, "a", "at most 1", "0.5".to_owned(), passed).to_string();
+        assert_eq!(of(Device::Cpu, false), of(Device::Cpu, true));
+        assert_eq!(of(Device::Cpu, true), "a\tat most 1\tnot run: in a rehearsal, 0.5\tnot run");
+        assert_eq!(of(Device::Cuda(0), false), "a\tat most 1\t0.5\tFAIL");
+    }
+
+    #[test]
     fn a_row_is_four_columns() {
         let row = Row::not_run("clock", "two\nlines").to_string();
         assert_eq!(row, "clock\t—\tnot run: two lines\tnot run");
+        let row = Row::within("small", 2.5e-7, (0.0, 1e-5), "").to_string();
+        assert_eq!(row, "small\t0 to 0.00001\t2.5e-7\tpass");
         let row = Row::within("ratio", f64::NAN, (0.5, 2.0), " ms").to_string();
         assert_eq!(row, "ratio\t0.5 to 2 ms\tNaN ms\tFAIL");
     }

@@ -27,6 +27,13 @@ fn says<T>(double: &Host, name: &str) -> T {
     answer()
 }
 
+/// Has the double do something from now on, or no longer.
+fn tell(double: &Host, name: &str, yes: bool) {
+    // SAFETY: the double declares functions of these names so.
+    let function: extern "C" fn(bool) = unsafe { double.function(name) };
+    function(yes);
+}
+
 /// More tensors than a launch takes.
 fn tensors(storage: Storage) -> Vec<Tensor> {
     let random = &mut ChaCha8Rng::seed_from_u64(11);
@@ -82,6 +89,26 @@ fn rates_are_work_over_time(gpu: &Arc<Gpu>, cache: &Cache) {
     assert!(error.contains("100 bytes"), "{error}");
 }
 
+/// A kernel that computes something else has no rate.
+fn wrong_results_are_no_measurement(double: &Host, gpu: &Arc<Gpu>, cache: &Cache) {
+    tell(double, "double_spoils", true);
+    let errors = [
+        measure_bandwidth(gpu, cache, 3 << 20).map(|_| ()).unwrap_err().to_string(),
+        measure_fma(gpu, cache).map(|_| ()).unwrap_err().to_string(),
+    ];
+    for (error, kernel) in errors.iter().zip(["copy", "fma_peak"]) {
+        assert!(error.contains(&format!("the kernel {kernel} came to")), "{error}");
+    }
+    tell(double, "double_spoils", false);
+}
+
+/// A driver that is older than the compiler gets machine code.
+fn a_driver_that_does_not_know_the_ptx_runs_machine_code(double: &Host, gpu: &Arc<Gpu>, cache: &Cache) {
+    tell(double, "double_knows_ptx", false);
+    assert!(measure_fma(gpu, cache).unwrap().median > 0.0);
+    tell(double, "double_knows_ptx", true);
+}
+
 /// One test, since a process has one driver.
 #[test]
 fn what_is_launched_is_what_the_kernels_take() {
@@ -93,6 +120,8 @@ fn what_is_launched_is_what_the_kernels_take() {
     let gpu = Gpu::open(0).unwrap();
     updates_are_launched_as_they_are(&double, &gpu, &cache);
     rates_are_work_over_time(&gpu, &cache);
+    wrong_results_are_no_measurement(&double, &gpu, &cache);
+    a_driver_that_does_not_know_the_ptx_runs_machine_code(&double, &gpu, &cache);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "three sources, compiled once each");
     drop(gpu);
     assert!(says::<bool>(&double, "double_is_clean"));

@@ -1,6 +1,7 @@
 //! Every kernel compiles for the cards of 2020, 2022 and 2024, and holds what it works on in registers.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -55,28 +56,25 @@ fn resources(said: &str) -> Vec<Resources> {
     parts.map(part).collect()
 }
 
-/// Compiles for one kind of card; the table of what was found.
-fn check(source: &Source, arch: Arch, kernels: &[&str], most_registers: u32) -> String {
+/// Compiles for one kind of card, and returns what each kernel takes.
+fn check(source: &Source, arch: Arch, kernels: &[&str], most_registers: u32) -> Vec<Resources> {
     let ptx = Compiler::find().unwrap().compile(source, arch).unwrap();
     // Local memory is the card's own memory, slow, and what stacks and spills lie in.
     assert!(!ptx.contains(".local"), "{} {:?} uses local memory", source.name(), source.defines());
-    let mut table = String::new();
-    let mut found = Vec::new();
-    for Resources { kernel, registers, stack_bytes, spilled_bytes } in assemble(&ptx, arch) {
+    let mut found = assemble(&ptx, arch);
+    found.sort_by(|a, b| a.kernel.cmp(&b.kernel));
+    for Resources { kernel, registers, stack_bytes, spilled_bytes } in &found {
         let what = format!("{arch} {} {kernel}: {registers} registers a thread", source.defines().join(" "));
-        assert_eq!((stack_bytes, spilled_bytes), (0, 0), "{what}");
-        assert!(registers <= most_registers, "{what}");
-        writeln!(table, "{what}").unwrap();
-        found.push(kernel);
+        assert_eq!((*stack_bytes, *spilled_bytes), (0, 0), "{what}");
+        assert!(*registers <= most_registers, "{what}");
     }
-    found.sort();
-    assert_eq!(found, kernels);
-    table
+    assert_eq!(found.iter().map(|kernel| &*kernel.kernel).collect::<Vec<_>>(), kernels);
+    found
 }
 
-/// Runs the checks of each kind of card on a thread of its own, and prints what they found.
-fn on_all_cards(check: impl Fn(Arch) -> String + Sync) {
-    let tables: Vec<String> = std::thread::scope(|scope| {
+/// Runs the checks of each kind of card on a thread of its own, and prints the registers that they found.
+fn on_all_cards(check: impl Fn(Arch) -> Vec<Resources> + Sync) {
+    let found: Vec<Vec<Resources>> = std::thread::scope(|scope| {
         let threads = ARCHS.map(|arch| {
             scope.spawn({
                 let check = &check;
@@ -85,7 +83,25 @@ fn on_all_cards(check: impl Fn(Arch) -> String + Sync) {
         });
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    println!("{}", tables.concat());
+    let lines: String = ARCHS.iter().zip(&found).map(|(arch, found)| summary(*arch, found)).collect();
+    // Written past the test harness, which would show it of a test that fails only.
+    stderr().write_all(lines.as_bytes()).unwrap();
+}
+
+/// A line for each kernel: the least and the most registers of the ways it was compiled in.
+fn summary(arch: Arch, found: &[Resources]) -> String {
+    let mut kernels: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for Resources { kernel, registers, .. } in found {
+        kernels.entry(kernel).or_default().push(*registers);
+    }
+    let line = |(kernel, registers): (&str, Vec<u32>)| {
+        let (least, most) = (registers.iter().min().unwrap(), registers.iter().max().unwrap());
+        let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        let tilings =
+            if registers.len() == 1 { String::new() } else { format!(" in {} tilings", registers.len()) };
+        format!("{arch} {kernel}: {range} registers a thread{tilings}, none spilled\n")
+    };
+    kernels.into_iter().map(line).collect()
 }
 
 #[test]
@@ -96,7 +112,7 @@ fn adamw_stays_in_registers_in_every_tiling_that_is_offered() {
         // A block's threads share 65,536 registers.
         let table =
             |tiling: Tiling| check(&Source::adamw(tiling), arch, &kernels, 65536 / tiling.block_size());
-        Tiling::all().map(table).collect()
+        Tiling::all().flat_map(table).collect()
     });
 }
 
@@ -106,8 +122,9 @@ const FULL: u32 = 32;
 #[test]
 fn the_measuring_kernels_fill_a_card() {
     on_all_cards(|arch| {
-        check(&Source::bandwidth(), arch, &["copy", "triad"], FULL)
-            + &check(&Source::fma(), arch, &["fma_peak"], FULL)
+        let mut found = check(&Source::bandwidth(), arch, &["copy", "triad"], FULL);
+        found.extend(check(&Source::fma(), arch, &["fma_peak"], FULL));
+        found
     });
 }
 

@@ -14,8 +14,9 @@ use crate::store::{Calibrations, home};
 
 const AFTER_HELP: &str = "\
 Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays many times the \
-size of the caches), the rate of a large matrix product in f32 and in bf16, and on a GPU that of multiply-adds; five \
-rounds each. Runs made after that keep these rates, and `show` says what share of them a step reaches.
+size of the caches), the rate of a matrix product in f32 and in bf16, as large as a quarter of a second allows, and on a \
+GPU that of multiply-adds. Each is the median of five rounds of 0.1 s or more; on a GPU copy, triad and multiply-adds are \
+that of 20 launches. Runs made after that keep these rates, and `show` says what share of them a step reaches.
 
 `--noise` trains the same model again and again, each time in a process of its own, in pairs. What the two runs of a \
 pair differ by is noise: `stepledger compare` takes no smaller difference for a change, on this machine and this kind of \

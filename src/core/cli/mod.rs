@@ -24,6 +24,7 @@ mod plan;
 mod plan_verify;
 mod rm;
 mod rules;
+mod rules_reference;
 mod run_args;
 mod settings;
 mod show;

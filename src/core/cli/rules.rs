@@ -8,6 +8,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::rules_reference::{ReferenceArgs, references};
 use super::show::write_json;
 use super::words::one_of;
 use crate::rules::{Answer, Field, Kind, Lang, Rule, RuleError, Spec, Thresholds};
@@ -44,8 +45,11 @@ pub struct RulesArgs {
     #[arg(long, value_name = "FILE.toml")]
     thresholds: Option<PathBuf>,
 
+    #[command(flatten)]
+    reference: ReferenceArgs,
+
     /// Print every rule with its inputs, units, thresholds and source
-    #[arg(long, conflicts_with_all = ["rule", "input", "jsonl", "thresholds"])]
+    #[arg(long, conflicts_with_all = ["rule", "input", "jsonl", "thresholds", "calibrated"])]
     list: bool,
 
     /// With --list: print JSON (the answers of rules always are)
@@ -82,8 +86,9 @@ fn execute(args: &RulesArgs, out: &mut impl Write) -> Result<(), Stop> {
         return Ok(if args.json { list_json(out) } else { list(out) }?);
     };
     let thresholds = thresholds(args.thresholds.as_deref()).map_err(Stop::Input)?;
+    let references = references(&args.reference, rule).map_err(Stop::Input)?;
     let input = input(args.input.as_deref()).map_err(Stop::Input)?;
-    let apply = |text: &str| rule.apply_json(text, &thresholds, args.lang);
+    let apply = |text: &str| rule.apply_json_on(text, &thresholds, args.lang, references);
     if args.jsonl { Ok(stream(input, out, apply)?) } else { single(input, out, apply) }
 }
 

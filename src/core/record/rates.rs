@@ -36,6 +36,11 @@ pub struct DeviceRates {
     /// A product of square matrices, 2n³ operations.
     pub matmul_f32_tflop_s: MeasuredRate,
     pub matmul_bf16_tflop_s: MeasuredRate,
+    /// n of these products: small ones are slower. `None` if it was measured before this was kept.
+    #[serde(default)]
+    pub matmul_f32_rows: Option<i64>,
+    #[serde(default)]
+    pub matmul_bf16_rows: Option<i64>,
     /// Fused multiply-adds alone; `None` for a CPU.
     pub fma_f32_tflop_s: Option<MeasuredRate>,
 }

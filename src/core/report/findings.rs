@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::bottleneck::{BottleneckFinding, bottleneck};
 use super::creep::MemoryCreep;
 use super::ledger::MomentSummary;
 use super::phases::PhaseSummary;
@@ -38,6 +39,9 @@ pub struct Findings {
     pub hotspots: Vec<Hotspot>,
     /// What the step's work and exposed times say of the GPU; null on a CPU.
     pub resources: Option<ResourceMetrics>,
+    /// What holds it up, by the roofline of the rates that the GPU was measured to reach, or that its datasheet says; null on
+    /// a CPU.
+    pub bottleneck: Option<BottleneckFinding>,
     /// The ledger in theory, by the rule: what dominates it, and what to check about that.
     pub theory: Option<MemoryLedger>,
     /// Theory beside measurement, line by line.
@@ -88,13 +92,19 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     let capacity_mb = asked.capacity_mb.or(device_mb);
     let next = next_validation(summary, &hotspots, capacity_mb, asked.lang);
     let next_validation = keep("choose-next-validation", next, &mut abstained);
-    let resources = Resources::of(summary)
-        .and_then(|resources| keep("derive-resource-metrics", metrics(&resources), &mut abstained));
+    let on_gpu = Resources::of(summary);
+    let resources =
+        on_gpu.and_then(|resources| keep("derive-resource-metrics", metrics(&resources), &mut abstained));
+    let bottleneck = on_gpu.and_then(|resources| {
+        let found = bottleneck(&resources, &summary.config, summary.reference_rates.as_ref());
+        keep("attribute-bottleneck", found, &mut abstained)
+    });
     let theory = keep("memory-ledger", theory(summary), &mut abstained);
     Findings {
         summary: step,
         hotspots,
         resources,
+        bottleneck,
         theory,
         ledger: ledger_lines(summary),
         memory_creep: summary.memory_creep.clone(),

@@ -1,6 +1,7 @@
 //! What a run says: one summary of values, and that summary as text.
 #![forbid(unsafe_code)]
 
+mod bottleneck;
 mod by_scope;
 mod chart_sweep;
 mod checkup;
@@ -15,6 +16,7 @@ mod peak;
 mod phase_spans;
 mod phases;
 mod product_rate;
+mod reference;
 mod resources;
 mod run_filter;
 mod scope_times;
@@ -41,6 +43,7 @@ mod timeline;
 mod units;
 mod wrap;
 
+pub use bottleneck::BottleneckFinding;
 pub use by_scope::{ByScope, Cells, ScopeRow, by_scope};
 pub use chart_sweep::{ChartError, sweep_chart};
 pub use checkup::{Check, Checkup, Standing, render_checkup};
@@ -53,6 +56,7 @@ pub use peak::{NoScope, PeakBlock, PeakScope, PeakView, peak_view};
 pub use phase_spans::PhaseSpan;
 pub use phases::PhaseSummary;
 pub use product_rate::{ProductRate, ProductReference};
+pub use reference::Reference;
 pub use run_filter::{Condition, Selection, UnknownField};
 pub use step_memory::{NoView, Reconciliation, StepMemory, StepSpan, memory_step};
 pub use step_rates::StepRates;

@@ -11,8 +11,8 @@ use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
 use super::product_rate::{ProductRate, product_rate};
 use crate::record::{
-    AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow, RunRow,
-    SpanKind, StepRow,
+    AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow,
+    ReferenceRates, RunRow, SpanKind, StepRow,
 };
 use crate::stats::{median, quantile};
 
@@ -80,6 +80,9 @@ pub struct Summary {
     /// Of all measured steps; told among the findings.
     #[serde(skip)]
     pub memory_creep: Vec<MemoryCreep>,
+    /// What the rules hold the run against; shown with what they make of it.
+    #[serde(skip)]
+    pub reference_rates: Option<ReferenceRates>,
 }
 
 /// Step times over the measured steps looked at.
@@ -169,6 +172,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         experiments: account.experiments.clone(),
         missing: run.missing.clone(),
         memory_creep: memory_creep(account),
+        reference_rates: run.reference_rates.clone(),
     })
 }
 

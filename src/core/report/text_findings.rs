@@ -1,9 +1,12 @@
 //! Findings and experiments as text for a terminal.
 
+use super::bottleneck::BottleneckFinding;
 use super::creep::MemoryCreep;
 use super::findings::{Findings, LedgerLine};
+use super::reference::whose;
 use super::tables::{put, table};
 use super::text::settings;
+use super::text_rates::{flops, gigabytes};
 use super::units::{bytes, ms, number, pct};
 use crate::rules::ExperimentRecord;
 
@@ -12,6 +15,7 @@ pub fn render_findings(findings: &Findings) -> String {
     let mut lines = vec!["Findings (the rules' thresholds are teaching heuristics)".to_owned()];
     lines.extend(step(findings));
     lines.extend(hotspots(findings));
+    lines.extend(held_up(findings));
     lines.extend(memory(findings));
     lines.extend(findings.memory_creep.iter().map(creep));
     lines.extend(next(findings));
@@ -36,6 +40,19 @@ fn hotspots(findings: &Findings) -> Option<String> {
     let spots = findings.hotspots.iter();
     let spots: Vec<_> = spots.map(|spot| format!("{} {}", spot.event.name, pct(spot.share_pct))).collect();
     (!spots.is_empty()).then(|| format!("  hotspots: {}", spots.join(", ")))
+}
+
+/// What holds the step up, and whose figures say so.
+fn held_up(findings: &Findings) -> Option<String> {
+    let BottleneckFinding { rule, reference } = findings.bottleneck.as_ref()?;
+    let (efficiency, bound) = (pct(100.0 * rule.reference_efficiency), rule.roofline_bound);
+    let (products, memory) = (flops(reference.tflop_s), gigabytes(reference.gb_s));
+    Some(format!(
+        "  {} ({efficiency} of the roofline's limit, bound by {bound}; {products} and {memory} {}: {})",
+        rule.primary_hypothesis,
+        whose(reference.source),
+        reference.what
+    ))
 }
 
 fn memory(findings: &Findings) -> Option<String> {

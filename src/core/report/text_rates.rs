@@ -1,6 +1,7 @@
 //! What a device can do, and what a step makes of it, as text for a terminal.
 
 use super::product_rate::ProductRate;
+use super::reference::whose;
 use super::tables::{put, table};
 use super::units::pct;
 use crate::record::{DeviceRates, MeasuredRate};
@@ -15,15 +16,21 @@ pub fn render_rates(rates: &DeviceRates) -> String {
     for (name, rate) in memory {
         table.add_row(row(name, rate, gigabytes));
     }
-    let fma = rates.fma_f32_tflop_s.map(|rate| ("fused multiply-adds, f32", rate));
+    let fma = rates.fma_f32_tflop_s.map(|rate| ("fused multiply-adds, f32".to_owned(), rate));
     let products = [
-        ("matrix product, f32", rates.matmul_f32_tflop_s),
-        ("matrix product, bf16", rates.matmul_bf16_tflop_s),
+        (product("f32", rates.matmul_f32_rows), rates.matmul_f32_tflop_s),
+        (product("bf16", rates.matmul_bf16_rows), rates.matmul_bf16_tflop_s),
     ];
     for (name, rate) in products.into_iter().chain(fma) {
-        table.add_row(row(name, rate, flops));
+        table.add_row(row(&name, rate, flops));
     }
     format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n", put(&table))
+}
+
+/// `matrix product, f32, 2048 × 2048`.
+fn product(dtype: &str, rows: Option<i64>) -> String {
+    let size = rows.map(|rows| format!(", {rows} × {rows}")).unwrap_or_default();
+    format!("matrix product, {dtype}{size}")
 }
 
 fn row(name: &str, rate: MeasuredRate, unit: fn(f64) -> String) -> Vec<String> {
@@ -40,17 +47,14 @@ pub fn product_rate(rate: &ProductRate) -> String {
     );
     let mut achieved = format!("  over the measured step {}", flops(*tflop_s));
     if let Some(reference) = reference {
-        let whose = match reference.source {
-            "datasheet" => "by the datasheet, never measured here",
-            _ => "measured by `stepledger calibrate`",
-        };
+        let whose = whose(reference.source);
         let (share, most) = (pct(reference.share_pct), flops(reference.tflop_s));
         achieved += &format!(", {share} of {most} {whose} ({})", reference.what);
     }
     format!("Matrix products\n{theory}\n{achieved}")
 }
 
-fn gigabytes(gb_s: f64) -> String {
+pub(super) fn gigabytes(gb_s: f64) -> String {
     format!("{gb_s:.1} GB/s")
 }
 
@@ -92,6 +96,8 @@ mod tests {
             triad_gb_s: rate(18.0),
             matmul_f32_tflop_s: rate(0.2),
             matmul_bf16_tflop_s: rate(1.5),
+            matmul_f32_rows: Some(2048),
+            matmul_bf16_rows: None,
             fma_f32_tflop_s: None,
         }
     }
@@ -115,6 +121,10 @@ mod tests {
         {
             assert!(text.contains(words), "{words}: {text}");
         }
+        assert!(
+            text.contains("matrix product, f32, 2048 × 2048 ") && text.contains("product, bf16 "),
+            "{text}"
+        );
         assert!(text.contains("1.50 TFLOP/s") && !text.contains("multiply-adds"), "{text}");
     }
 

@@ -36,6 +36,13 @@ pub struct BottleneckInput {
     pub efficiency_screen: f64,
 }
 
+/// What a machine reaches at best, for inputs that do not say it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct References {
+    pub tflops: f64,
+    pub dram_gbps: f64,
+}
+
 words! {
     /// Which of the roofline's two sides limits a stage.
     Bound, "bound" {
@@ -162,11 +169,21 @@ fn largest(exposed: &[(Hypothesis, f64); 4]) -> Hypothesis {
     rest.iter().fold(*first, |largest, &next| if next.1 > largest.1 { next } else { largest }).0
 }
 
-pub(super) fn apply(mut input: Object, thresholds: &Thresholds) -> Result<Attribution, RuleError> {
+pub(super) fn apply(
+    mut input: Object,
+    thresholds: &Thresholds,
+    known: Option<References>,
+) -> Result<Attribution, RuleError> {
+    let mut reference = |name, known: Option<f64>| match known {
+        Some(known) => Ok(input.take_optional(name).unwrap_or(known)),
+        None => input.take(name),
+    };
+    let reference_tflops = reference(REFERENCE_TFLOPS.name, known.map(|known| known.tflops));
+    let reference_dram_gbps = reference(REFERENCE_DRAM_GBPS.name, known.map(|known| known.dram_gbps));
     attribute_bottleneck(&BottleneckInput {
         record: input.take_object(RECORD.name, ResourceRecord::read)?,
-        reference_tflops: input.take("reference_tflops")?,
-        reference_dram_gbps: input.take("reference_dram_gbps")?,
+        reference_tflops: reference_tflops?,
+        reference_dram_gbps: reference_dram_gbps?,
         efficiency_screen: input.take_optional(SCREEN.name).unwrap_or(thresholds.efficiency_screen),
     })
 }
@@ -204,6 +221,23 @@ mod tests {
         let attribution = attribute_bottleneck(&BottleneckInput { reference_tflops: 7.0, ..INPUT }).unwrap();
         assert_eq!(attribution.reference_consistency, Consistency::RecheckReference);
         assert_eq!(attribution.primary_hypothesis, Hypothesis::RecheckReference);
+    }
+
+    #[test]
+    fn known_references_stand_in_for_those_that_the_input_leaves_out() {
+        const RECORD: &str = r#""record": {"flops": 4e10, "dram_bytes": 1e6, "kernel_ms": 5, "transfer_ms": 5,
+            "sync_ms": 0, "launch_ms": 0, "time_model": "nonoverlapping_exposed_intervals"}"#;
+        let apply = |text: &str, known| {
+            let object = super::super::input::read(text, SPEC.inputs).unwrap();
+            super::apply(object, &Thresholds::default(), known)
+        };
+        let known = Some(References { tflops: 10.0, dram_gbps: 1000.0 });
+        let left_out = format!("{{{RECORD}}}");
+        assert_eq!(apply(&left_out, known).unwrap().reference_efficiency, 0.8);
+        assert_eq!(apply(&left_out, None).unwrap_err().field, "reference_tflops");
+        let given = format!(r#"{{{RECORD}, "reference_tflops": 16}}"#);
+        assert_eq!(apply(&given, known).unwrap().reference_efficiency, 0.5);
+        assert_eq!(apply(&given, None).unwrap_err().field, "reference_dram_gbps");
     }
 
     #[test]

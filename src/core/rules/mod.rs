@@ -38,7 +38,7 @@ mod top_hotspots;
 mod unreadable;
 
 pub use attribute_bottleneck::{
-    Attribution, BottleneckInput, Bound, Consistency, Hypothesis, attribute_bottleneck,
+    Attribution, BottleneckInput, Bound, Consistency, Hypothesis, References, attribute_bottleneck,
 };
 pub use build_discrimination_experiment::{DiscriminationExperiment, build_discrimination_experiment};
 pub use choose_next_validation::{NextValidation, Situation, Validation, choose_next_validation};

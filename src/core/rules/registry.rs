@@ -5,9 +5,10 @@ use serde::Serialize;
 use super::field::Field;
 use super::thresholds::{Threshold, Thresholds};
 use super::{
-    Attribution, DiscriminationExperiment, Hotspot, Lang, MemoryLedger, NextValidation, ResourceMetrics,
-    RuleError, StepSummary, attribute_bottleneck, build_discrimination_experiment, choose_next_validation,
-    derive_resource_metrics, input, memory_ledger, summarize_step_metrics, top_hotspots,
+    Attribution, DiscriminationExperiment, Hotspot, Lang, MemoryLedger, NextValidation, References,
+    ResourceMetrics, RuleError, StepSummary, attribute_bottleneck, build_discrimination_experiment,
+    choose_next_validation, derive_resource_metrics, input, memory_ledger, summarize_step_metrics,
+    top_hotspots,
 };
 use crate::record::words;
 
@@ -61,6 +62,17 @@ impl Rule {
 
     /// Applies the rule to one JSON object. `thresholds` and `lang` are used by the rules that have them.
     pub fn apply_json(self, text: &str, thresholds: &Thresholds, lang: Lang) -> Result<Answer, RuleError> {
+        self.apply_json_on(text, thresholds, lang, None)
+    }
+
+    /// The same on a machine that reaches these `references`, which the input then may leave out.
+    pub fn apply_json_on(
+        self,
+        text: &str,
+        thresholds: &Thresholds,
+        lang: Lang,
+        references: Option<References>,
+    ) -> Result<Answer, RuleError> {
         let input = input::read(text, self.spec().inputs)?;
         Ok(match self {
             Rule::SummarizeStepMetrics => {
@@ -70,7 +82,9 @@ impl Rule {
             Rule::MemoryLedger => Answer::MemoryLedger(memory_ledger::apply(input)?),
             Rule::ChooseNextValidation => Answer::NextValidation(choose_next_validation::apply(input, lang)?),
             Rule::DeriveResourceMetrics => Answer::ResourceMetrics(derive_resource_metrics::apply(input)?),
-            Rule::AttributeBottleneck => Answer::Attribution(attribute_bottleneck::apply(input, thresholds)?),
+            Rule::AttributeBottleneck => {
+                Answer::Attribution(attribute_bottleneck::apply(input, thresholds, references)?)
+            }
             Rule::BuildDiscriminationExperiment => {
                 Answer::Experiment(build_discrimination_experiment::apply(input)?)
             }

@@ -188,6 +188,8 @@ mod tests {
             triad_gb_s: rate(copy),
             matmul_f32_tflop_s: rate(0.1),
             matmul_bf16_tflop_s: rate(0.2),
+            matmul_f32_rows: Some(2048),
+            matmul_bf16_rows: None,
             fma_f32_tflop_s: None,
         }
     }
@@ -220,6 +222,16 @@ mod tests {
         let again: MachineCalibration =
             serde_json::from_str(&serde_json::to_string(&machine).unwrap()).unwrap();
         assert_eq!(again, machine);
+    }
+
+    #[test]
+    fn rates_of_before_the_products_size_was_kept_are_read() {
+        let mut old = serde_json::to_value(rates("cpu", Some(2), 9.0)).unwrap();
+        for key in ["matmul_f32_rows", "matmul_bf16_rows"] {
+            old.as_object_mut().unwrap().remove(key);
+        }
+        let read: DeviceRates = serde_json::from_value(old).unwrap();
+        assert_eq!((read.matmul_f32_rows, read.matmul_bf16_rows), (None, None));
     }
 
     #[test]

@@ -54,6 +54,25 @@ mod tests {
     }
 
     #[test]
+    fn common_cards_have_what_a_run_in_f32_is_held_against() {
+        let common = [
+            "Tesla T4",
+            "NVIDIA A30",
+            "NVIDIA A40",
+            "NVIDIA RTX A6000",
+            "NVIDIA L40",
+            "NVIDIA H100 NVL",
+            "NVIDIA H200",
+            "NVIDIA B200",
+            "NVIDIA GeForce RTX 5090",
+        ];
+        for name in common {
+            assert!(datasheet(name).is_some_and(|sheet| sheet.f32_tflop_s.is_some()), "{name}");
+        }
+        assert!(datasheets().iter().all(|sheet| sheet.f32_tflop_s.is_some()));
+    }
+
+    #[test]
     fn a_card_is_found_by_the_drivers_name_alone() {
         assert_eq!(datasheet("NVIDIA H100 80GB HBM3").unwrap().bandwidth_gb_s, 3350.0);
         assert_eq!(datasheet("NVIDIA H100 PCIe\n").unwrap().card, "H100 PCIe 80 GB");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::error::DeviceError;
 use super::gpu::{Function, Gpu, Launch, Module};
-use super::nvrtc::Compiler;
+use super::loading::load;
 use super::source::Source;
 
 /// What parameters and their gradients, the two states, and what is updated are kept in.
@@ -58,9 +58,7 @@ impl AdamWKernel {
         tiling: Tiling,
         storage: Storage,
     ) -> Result<Self, DeviceError> {
-        let compiler = Compiler::find()?;
-        let ptx = cache.ptx(&compiler, &Source::adamw(tiling), compiler.arch_for(gpu.arch())?)?;
-        let module = Module::load(gpu, &ptx)?;
+        let module = load(gpu, cache, &Source::adamw(tiling))?;
         let function = module.function(storage.kernel())?;
         Ok(AdamWKernel { module, function, tiling })
     }

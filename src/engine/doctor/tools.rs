@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use crate::device::{Cache, cupti_version};
+use crate::device::{Cache, cupti_version, nvtx_tool};
 use crate::report::{Check, file_bytes};
 use crate::store::free_bytes;
 
@@ -35,12 +35,12 @@ fn nvtx(tool: Option<&str>) -> Check {
             "none is attached",
             "`nsys profile stepledger run …` attaches one, which sees phases and scopes",
         ),
-        Some(path) if Path::new(path).is_file() => Check::works(NAME, format!("{path} is attached")),
-        Some(path) => Check::fails(
-            NAME,
-            format!("{NVTX_TOOL} is {path}, which is no file"),
-            format!("unset {NVTX_TOOL}"),
-        ),
+        Some(path) => match nvtx_tool(Path::new(path)) {
+            Ok(()) => Check::works(NAME, format!("{path} can be loaded and takes ranges")),
+            Err(error) => {
+                Check::fails(NAME, format!("{NVTX_TOOL} is {path}: {error}"), format!("unset {NVTX_TOOL}"))
+            }
+        },
     }
 }
 
@@ -63,13 +63,33 @@ mod tests {
     use super::*;
     use crate::report::Standing;
 
+    /// A library of this one function, and nothing in it.
+    fn library(folder: &Path, function: &str) -> String {
+        let (source, file) = (folder.join("tool.c"), folder.join(format!("lib{function}.so")));
+        std::fs::write(&source, format!("int {function}(void *p) {{ return p != 0; }}")).unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        let built = compiler.args(["-shared", "-fPIC", "-o"]).arg(&file).arg(&source).status().unwrap();
+        assert!(built.success());
+        file.display().to_string()
+    }
+
     #[test]
-    fn a_tool_that_is_no_file_is_told() {
+    fn a_tool_is_a_library_that_takes_ranges_and_not_any_file() {
         assert_eq!(nvtx(None).standing, Standing::Absent);
-        assert_eq!(nvtx(Some("/proc/self/exe")).standing, Standing::Works);
-        let broken = nvtx(Some("/not/there.so"));
-        assert_eq!(broken.standing, Standing::Fails);
-        assert!(broken.found.contains("/not/there.so") && broken.way_out.is_some(), "{broken:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let tool = library(folder.path(), "InitializeInjectionNvtx2");
+        let found = nvtx(Some(&tool));
+        assert_eq!((found.standing, found.found.contains(&tool)), (Standing::Works, true), "{found:?}");
+        let other = library(folder.path(), "something_else");
+        for (path, why) in [
+            ("/not/there.so", "/not/there.so"),
+            ("/proc/self/status", "cannot be loaded"),
+            (&*other, "has no InitializeInjectionNvtx2"),
+        ] {
+            let broken = nvtx(Some(path));
+            assert_eq!(broken.standing, Standing::Fails, "{path}");
+            assert!(broken.found.contains(why) && broken.way_out.is_some(), "{broken:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@
 namespace {
 
 // As in cuda.h.
-enum Result { kSuccess = 0, kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500 };
+enum Result { kSuccess = 0, kInvalidValue = 1, kInvalidContext = 201, kUnknownPtx = 222, kNotFound = 500 };
 enum Attribute { kMultiprocessors = 16, kThreads = 39, kMajor = 75, kMinor = 76 };
 
 template <class T>
@@ -44,10 +44,11 @@ Function functions[] = {
        triad(argument<float4*>(a, 0), argument<float4*>(a, 1), argument<float4*>(a, 2), argument<float>(a, 3),
              argument<Count>(a, 4));
      }},
-    // A thousandth of its rounds, for which a host has the time.
+    // Of many rounds a thousandth, for which a host has the time.
     {"fma_peak",
      [](void** a) {
-       fma_peak(argument<float*>(a, 0), argument<float>(a, 1), argument<float>(a, 2), argument<int>(a, 3) / 1024);
+       const int rounds = argument<int>(a, 3);
+       fma_peak(argument<float*>(a, 0), argument<float>(a, 1), argument<float>(a, 2), rounds < 1024 ? rounds : rounds / 1024);
      }},
 };
 
@@ -56,6 +57,16 @@ void* current = &other_context;
 int retained = 0, launches = 0;
 void* last_stream = nullptr;
 std::set<void*> live;  // modules, events, memory
+
+bool knows_ptx = true, spoils = false;
+
+// An object file ends with the table of its sections (ELF's header says where that is).
+size_t object_bytes(const char* image) {
+  uint64_t at;
+  uint16_t each, count;
+  memcpy(&at, image + 0x28, sizeof at), memcpy(&each, image + 0x3a, sizeof each), memcpy(&count, image + 0x3c, sizeof count);
+  return at + uint64_t(each) * count;
+}
 
 struct Event {
   int launches = -1;
@@ -93,14 +104,17 @@ Result cuDevicePrimaryCtxRelease_v2(int) { return --retained, kSuccess; }
 Result cuCtxGetCurrent(void** context) { return *context = current, kSuccess; }
 Result cuCtxSetCurrent(void* context) { return current = context, kSuccess; }
 
-Result cuModuleLoadData(void** module, const char* ptx) {
-  return made([&] { return *module = new std::string(ptx); });
+Result cuModuleLoadData(void** module, const char* image) {
+  const bool code = !strncmp(image, "\177ELF", 4);
+  if (!code && !knows_ptx) return kUnknownPtx;
+  return made([&] { return *module = new std::string(image, code ? object_bytes(image) : strlen(image)); });
 }
 
 Result cuModuleGetFunction(Function** function, void* module, const char* name) {
   if (!live.count(module)) return kInvalidValue;
-  const std::string& ptx = *static_cast<std::string*>(module);
-  if (ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return kNotFound;
+  const std::string& image = *static_cast<std::string*>(module);
+  const std::string in_ptx = std::string(".entry ") + name + "(", in_code = std::string(".text.") + name + '\0';
+  if (image.find(in_ptx) == std::string::npos && image.find(in_code) == std::string::npos) return kNotFound;
   for (Function& known : functions) {
     if (!strcmp(known.name, name)) return *function = &known, kSuccess;
   }
@@ -127,6 +141,14 @@ Result cuMemsetD8_v2(void* address, unsigned char value, size_t bytes) {
   return live.count(address) ? (memset(address, value, bytes), kSuccess) : kInvalidValue;
 }
 
+Result cuMemcpyHtoD_v2(void* to, const void* from, size_t bytes) { return memcpy(to, from, bytes), kSuccess; }
+
+Result cuMemcpyDtoH_v2(void* to, const void* from, size_t bytes) {
+  memcpy(to, from, bytes);
+  if (spoils && bytes) static_cast<char*>(to)[bytes - 1] ^= 1;
+  return kSuccess;
+}
+
 Result cuMemFree_v2(void* address) { return free(address), ended(address); }
 
 Result cuEventCreate(void** event, unsigned) {
@@ -148,6 +170,10 @@ Result cuEventElapsedTime_v2(float* ms, Event* begin, Event* end) { return cuEve
 Result cuEventDestroy_v2(void* event) { return ended(event); }
 Result cuGetErrorString(Result, const char** text) { return *text = "refused by the double", kSuccess; }
 Result cuGetErrorName(Result, const char** text) { return *text = "CUDA_ERROR", kSuccess; }
+
+// For the tests: from now on it knows no PTX, or does; what is read back is wrong in a bit, or is not.
+void double_knows_ptx(bool yes) { knows_ptx = yes; }
+void double_spoils(bool yes) { spoils = yes; }
 
 // For the tests: whether nothing is left, and this thread has the context that it had.
 bool double_is_clean() { return live.empty() && retained == 0 && current == &other_context; }

@@ -1,0 +1,42 @@
+//! From a source to a module in a GPU's memory.
+
+use std::sync::Arc;
+
+use cudarc::driver::{DriverError, sys};
+
+use super::cache::Cache;
+use super::error::DeviceError;
+use super::facts::driver_cuda;
+use super::gpu::{Gpu, Module};
+use super::nvrtc::Compiler;
+use super::source::Source;
+
+/// Compiles a source for this GPU, or takes it from the cache, and has the driver load it.
+///
+/// A driver that is older than the compiler does not know its PTX, though it serves libtorch well (CUDA's minor version
+/// compatibility). It does know machine code for its card, which is made then, each time.
+///
+/// # Errors
+/// What the compiler or the driver refuses; a compiler that is too new for the driver in both ways.
+pub fn load(gpu: &Arc<Gpu>, cache: &Cache, source: &Source) -> Result<Module, DeviceError> {
+    let compiler = Compiler::find()?;
+    let ptx = cache.ptx(&compiler, source, compiler.arch_for(gpu.arch())?)?;
+    match Module::load(gpu, &ptx) {
+        Err(error) if does_not_know_ptx(&error) => load_machine_code(gpu, &compiler, source),
+        loaded => loaded,
+    }
+}
+
+fn load_machine_code(gpu: &Arc<Gpu>, compiler: &Compiler, source: &Source) -> Result<Module, DeviceError> {
+    let too_new = || {
+        let driver = driver_cuda().map_or_else(|_| "an unknown version".to_owned(), |cuda| cuda.to_string());
+        DeviceError::NewCompiler { compiler: compiler.version().to_string(), driver }
+    };
+    let code = compiler.machine_code(source, gpu.arch())?.ok_or_else(too_new)?;
+    Module::load_code(gpu, &code).map_err(|_| too_new())
+}
+
+fn does_not_know_ptx(error: &DeviceError) -> bool {
+    const UNKNOWN: sys::CUresult = sys::cudaError_enum::CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    matches!(error, DeviceError::Driver { reason: DriverError(UNKNOWN), .. })
+}
