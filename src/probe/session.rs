@@ -127,10 +127,11 @@ impl Probe {
         Ok(self.run.clone())
     }
 
-    /// Looks up which blocks are variables and gradients at this instant.
+    /// Looks up which blocks are variables, gradients and libraries' workspaces at this instant.
     pub(super) fn identify(&mut self) -> Result<(), ProbeError> {
         if self.recorder.traces_memory() {
             self.recorder.identify(self.watched.identities()?);
+            self.recorder.identify(watched::library_workspaces()?);
         }
         Ok(())
     }

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <shared_mutex>
+#include <tuple>
 #include <vector>
 
 using namespace c10::cuda::CUDACachingAllocator;
@@ -109,6 +111,20 @@ bool double_install() {
 size_t double_give(size_t bytes) { return installed->give(bytes); }
 void double_take(size_t address) { installed->take(address); }
 size_t double_allocated() { return installed->allocated; }
+// Notes a block as lent to cuBLAS, where libtorch does; with 0 none is any more.
+bool double_lend(size_t address) {
+  struct Workspaces {
+    std::map<std::tuple<void*, void*>, at::DataPtr> map;
+    std::shared_mutex mutex;
+  };
+  void* symbol = dlsym(RTLD_DEFAULT, "_ZN2at4cuda33cublas_handle_stream_to_workspaceEv");
+  if (!symbol) return false;
+  auto& all = reinterpret_cast<Workspaces& (*)()>(symbol)();
+  if (!address) all.map.clear();
+  void* data = reinterpret_cast<void*>(address);
+  if (address) all.map[{data, nullptr}] = at::DataPtr(data, at::Device(at::kCUDA, 0));
+  return true;
+}
 double double_fraction() { return installed->fraction; }
 
 }  // extern "C"

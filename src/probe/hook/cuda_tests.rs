@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tch::Device;
 
 use super::{Beside, Hook, Watch};
-use crate::ledger::{Ledger, SiteNames, StepAccount, kind};
+use crate::ledger::{Filing, Identity, Ledger, SiteNames, StepAccount, kind};
+use crate::probe::watched;
 use crate::record::{Category, Detail, Moment, Phase};
 
 struct Nameless;
@@ -59,6 +60,13 @@ impl Double {
         unsafe { self.call::<extern "C" fn() -> usize>("double_allocated")() as i64 }
     }
 
+    /// Libtorch lends the block at this address to cuBLAS; at 0, has lent none.
+    fn lend(&self, address: usize) {
+        // SAFETY: the double declares it so.
+        let known = unsafe { self.call::<extern "C" fn(usize) -> bool>("double_lend")(address) };
+        assert!(known, "libtorch_cuda keeps no workspaces by that name");
+    }
+
     fn fraction(&self) -> f64 {
         // SAFETY: the double declares it so.
         unsafe { self.call::<extern "C" fn() -> f64>("double_fraction")() }
@@ -83,13 +91,22 @@ fn build(folder: &Path) -> PathBuf {
 /// Runs `work` in a step's forward, under an account that begins with what is alive already.
 fn step(hook: &Hook, ledger: &mut Ledger, number: u64, work: impl FnOnce()) -> StepAccount {
     hook.mark(kind::STEP_BEGIN, number);
-    hook.mark(kind::PHASE_BEGIN, Phase::Forward as u64);
-    work();
-    hook.mark(kind::PHASE_END, Phase::Forward as u64);
+    in_phase(hook, Phase::Forward, work);
     hook.mark(kind::STEP_END, number);
+    file(hook, ledger, &[])
+}
+
+fn in_phase<T>(hook: &Hook, phase: Phase, work: impl FnOnce() -> T) -> T {
+    hook.mark(kind::PHASE_BEGIN, phase as u64);
+    let made = work();
+    hook.mark(kind::PHASE_END, phase as u64);
+    made
+}
+
+fn file(hook: &Hook, ledger: &mut Ledger, identities: &[Identity]) -> StepAccount {
     let mut events = Vec::new();
     hook.drain(&mut events);
-    ledger.file(&events, &[], &Nameless)
+    ledger.file(&events, identities, &Nameless)
 }
 
 fn at(account: &StepAccount, moment: Moment) -> (i64, i64, i64) {
@@ -145,4 +162,36 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     assert_eq!(double.fraction(), 1.0);
     // What happens after the watch is nobody's.
     double.take(double.give(64));
+    what_cublas_is_lent_is_no_gradient(&double);
+}
+
+/// Forward's handle and that of backward's own thread have a workspace each, which stays for good.
+fn what_cublas_is_lent_is_no_gradient(double: &Double) {
+    const WORKSPACE: usize = 32 << 20;
+    let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: None, ops: false }).unwrap();
+    let (held, first_id) = hook.begin_account();
+    let mut ledger = Ledger::new(0, held, first_id);
+    hook.mark(kind::STEP_BEGIN, 0);
+    let forwards = in_phase(&hook, Phase::Forward, || double.give(WORKSPACE));
+    let (backwards, gradient) = in_phase(&hook, Phase::Backward, || {
+        let on_its_thread = || (double.give(WORKSPACE), double.give(1024));
+        std::thread::scope(|scope| scope.spawn(on_its_thread).join().unwrap())
+    });
+    assert_eq!(watched::library_workspaces().unwrap().len(), 0);
+    [forwards, backwards].iter().for_each(|&address| double.lend(address));
+    let mut known = watched::library_workspaces().unwrap();
+    assert_eq!(known.len(), 2);
+    let id = known.iter().map(|known| known.id).max().unwrap() + 1;
+    known.push(Identity { id, filing: Filing::plain(Category::Gradient), name: "weight".into() });
+    hook.mark(kind::STEP_END, 0);
+    let account = file(&hook, &mut ledger, &known);
+    assert_eq!(account.difference_bytes, 0);
+    for row in &account.moments {
+        assert_eq!(row.bytes[Category::Unattributed], 0, "{row:?}");
+    }
+    let open: Vec<_> = ledger.open().iter().map(|row| (row.bytes, row.category, row.detail)).collect();
+    let lent = (WORKSPACE as i64, Category::Workspace, Some(Detail::LibraryWorkspace));
+    assert_eq!(open, [lent, lent, (1024, Category::Gradient, None)]);
+    double.lend(0);
+    [forwards, backwards, gradient].iter().for_each(|&address| double.take(address));
 }

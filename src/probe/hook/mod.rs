@@ -223,6 +223,25 @@ pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<u64>, Vec<u64>), HookError> 
     if failed != 0 { Err(last_error()) } else { Ok((blocks, gradients)) }
 }
 
+/// The numbers of the blocks that libtorch has lent to cuBLAS (or, with `lt`, to cuBLASLt) on the watched device; none on a
+/// CPU.
+pub fn library_workspaces(lt: bool) -> Result<Vec<u64>, HookError> {
+    let mut blocks = vec![0; 16];
+    loop {
+        let mut count = 0;
+        // SAFETY: writes at most as many numbers as there is room for, and how many there are.
+        let failed = unsafe { ffi::sl_cuda_workspaces(lt, blocks.as_mut_ptr(), blocks.len(), &mut count) };
+        if failed != 0 {
+            return Err(last_error());
+        }
+        let fits = count <= blocks.len();
+        blocks.resize(count, 0);
+        if fits {
+            return Ok(blocks);
+        }
+    }
+}
+
 /// The stream that libtorch works on now, on the GPU with this number: a `CUstream`.
 pub fn current_stream(device: i32) -> Result<*mut c_void, HookError> {
     let mut stream = std::ptr::null_mut();
