@@ -36,9 +36,9 @@ pub fn train(
         path.as_deref().map_or(Ok(()), |path| weights::check_writable(path, flag))?;
     }
     tch::set_num_threads(config.threads);
-    tch::manual_seed(config.seed);
-    // The probe comes first, so that the model's own memory is seen.
+    // The probe comes first, so that the model's own memory is seen, and that libtorch finds its CUDA half.
     let mut probe = Probe::start(options, sink)?;
+    tch::manual_seed(config.seed);
     // It lives until the account closes: what it holds is alive then.
     let mut trainer = None;
     let outcome = Trainer::new(config, text, &mut probe)

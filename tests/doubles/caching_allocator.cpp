@@ -126,5 +126,6 @@ bool double_lend(size_t address) {
   return true;
 }
 double double_fraction() { return installed->fraction; }
+void double_set_fraction(double fraction) { installed->fraction = fraction; }
 
 }  // extern "C"

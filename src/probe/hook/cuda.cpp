@@ -9,8 +9,12 @@
 
 #include "cuda.h"
 
+#include <ATen/Context.h>
+
 #include "events.h"
 #include "guarded.h"
+
+using namespace stepledger;
 
 #ifdef STEPLEDGER_CUDA
 
@@ -25,7 +29,6 @@
 #include <unordered_map>
 #include <vector>
 
-using namespace stepledger;
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 using c10::cuda::CUDACachingAllocator::TraceEntry;
 
@@ -44,6 +47,8 @@ std::mutex lock;
 CUDAAllocator* watched = nullptr;
 c10::DeviceIndex watched_device = 0;
 bool attached = false;
+// The share of the device's memory that the program itself lets the allocator have; negative while it is in force.
+double fraction_before = -1;
 std::unordered_map<size_t, Block> blocks;
 // The block whose size is not known yet; 0 for none.
 size_t unsized = 0;
@@ -171,6 +176,11 @@ std::vector<const void*> workspace_addresses(Workspaces& all) {
   return addresses;
 }
 
+bool allocator_is_ready() {
+  CUDAAllocator* allocator = caching_allocator();
+  return allocator && allocator->initialized();
+}
+
 }  // namespace
 
 namespace stepledger {
@@ -199,14 +209,18 @@ int64_t cuda_total() {
 extern "C" {
 
 // Watches the caching allocator on CUDA device `device`, and lets it have `limit` bytes of the device's
-// memory at most; 0 for no limit. The blocks that are there already are told as `total` bytes.
+// memory at most; 0 for no limit but the program's own. The blocks that are there already are told as `total` bytes.
 int sl_cuda_start(int device, int64_t limit, int64_t* total) {
   return guarded([&] {
     CUDAAllocator* allocator = caching_allocator();
     TORCH_CHECK(allocator, "libtorch_cuda is not loaded, so there is no caching allocator to watch");
     const auto index = static_cast<c10::DeviceIndex>(device);
-    const auto memory = allocator->getMemoryInfo(index);
-    allocator->setMemoryFraction(limit ? std::min(1.0, double(limit) / double(memory.second)) : 1.0, index);
+    if (limit) {
+      const double total_bytes = double(allocator->getMemoryInfo(index).second);
+      const double before = allocator->getMemoryFraction(index);
+      allocator->setMemoryFraction(std::min(before, double(limit) / total_bytes), index);
+      fraction_before = before;
+    }
     if (!attached) allocator->attachAllocatorTraceTracker(&on_event);
     attached = true;
     watched = allocator;
@@ -223,7 +237,8 @@ int sl_cuda_stop() {
   return guarded([] {
     set_recording(false);
     watch_cuda(false);
-    if (watched) watched->setMemoryFraction(1.0, watched_device);
+    if (watched && fraction_before >= 0) watched->setMemoryFraction(fraction_before, watched_device);
+    fraction_before = -1;
     std::lock_guard<std::mutex> guard(lock);
     watched = nullptr;
     blocks.clear();
@@ -273,6 +288,8 @@ int64_t cuda_total() { return 0; }
 }  // namespace stepledger
 
 namespace {
+bool allocator_is_ready() { return false; }
+
 int no_cuda() {
   stepledger::last_error = "stepledger was built against a libtorch without CUDA's headers";
   return 1;
@@ -290,3 +307,14 @@ int sl_cuda_workspaces(bool, uint64_t*, size_t, size_t* count) {
 }
 
 #endif
+
+// Makes libtorch ready to work on CUDA, as its first tensor there does: the caching allocator knows no device before.
+extern "C" int sl_cuda_init() {
+  return guarded([] {
+    // libtorch looks for its CUDA half once, the first time that it is asked for anything of it.
+    TORCH_CHECK(at::detail::getCUDAHooks().hasCUDART(),
+                "was asked about CUDA (tch::manual_seed does so) before its CUDA half was loaded, and has given it up for "
+                "good: start the probe first, or call stepledger::probe::load_cuda()");
+    if (!allocator_is_ready()) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  });
+}

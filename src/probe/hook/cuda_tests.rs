@@ -67,6 +67,11 @@ impl Double {
         assert!(known, "libtorch_cuda keeps no workspaces by that name");
     }
 
+    fn set_fraction(&self, fraction: f64) {
+        // SAFETY: the double declares it so.
+        unsafe { self.call::<extern "C" fn(f64)>("double_set_fraction")(fraction) }
+    }
+
     fn fraction(&self) -> f64 {
         // SAFETY: the double declares it so.
         unsafe { self.call::<extern "C" fn() -> f64>("double_fraction")() }
@@ -120,6 +125,7 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     let folder = tempfile::tempdir().unwrap();
     let double = Double::install(folder.path());
     let before = double.give(1000);
+    double.set_fraction(0.75);
     let limit = 1 << 20;
     let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: Some(limit), ops: false }).unwrap();
     assert!((double.fraction() * f64::from(1 << 30) - limit as f64).abs() < 1.0);
@@ -159,7 +165,7 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     assert_eq!(account.failed.as_ref().map(|failed| failed.asked_bytes), Some(2 << 20));
 
     drop(hook);
-    assert_eq!(double.fraction(), 1.0);
+    assert_eq!(double.fraction(), 0.75, "the program's own share, again");
     // What happens after the watch is nobody's.
     double.take(double.give(64));
     what_cublas_is_lent_is_no_gradient(&double);
@@ -169,6 +175,7 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
 fn what_cublas_is_lent_is_no_gradient(double: &Double) {
     const WORKSPACE: usize = 32 << 20;
     let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: None, ops: false }).unwrap();
+    assert_eq!(double.fraction(), 0.75, "no limit of ours");
     let (held, first_id) = hook.begin_account();
     let mut ledger = Ledger::new(0, held, first_id);
     hook.mark(kind::STEP_BEGIN, 0);

@@ -47,6 +47,7 @@ unsafe extern "C" {
 
 // cuda.cpp
 unsafe extern "C" {
+    pub fn sl_cuda_init() -> c_int;
     pub fn sl_cuda_start(device: c_int, limit_bytes: i64, total_bytes: *mut i64) -> c_int;
     pub fn sl_cuda_stop() -> c_int;
     pub fn sl_cuda_beside(rounding: *mut i64, cached: *mut i64, non_torch: *mut i64) -> c_int;

@@ -223,6 +223,12 @@ pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<u64>, Vec<u64>), HookError> 
     if failed != 0 { Err(last_error()) } else { Ok((blocks, gradients)) }
 }
 
+/// Makes libtorch ready to work on CUDA. Its CUDA half must be loaded.
+pub fn init_cuda() -> Result<(), HookError> {
+    // SAFETY: takes nothing; libtorch's own initialisation, which it would do at its first CUDA tensor.
+    if unsafe { ffi::sl_cuda_init() } != 0 { Err(last_error()) } else { Ok(()) }
+}
+
 /// The numbers of the blocks that libtorch has lent to cuBLAS (or, with `lt`, to cuBLASLt) on the watched device; none on a
 /// CPU.
 pub fn library_workspaces(lt: bool) -> Result<Vec<u64>, HookError> {
