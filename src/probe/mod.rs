@@ -4,7 +4,11 @@
 mod current;
 mod device;
 mod error;
+#[cfg(test)]
+mod gpu_tests;
 mod hook;
+#[cfg(test)]
+mod kept;
 mod machine;
 mod memory;
 mod names;

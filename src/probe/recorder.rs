@@ -112,10 +112,10 @@ impl Recorder {
         spans: &mut Spans,
     ) -> Result<(), ProbeError> {
         self.read();
-        let row = self.complete(row, observed_ns)?;
+        let due = self.unflushed + self.waiting.len() + 1 >= self.flush_every;
+        let row = self.complete(row, observed_ns, due)?;
         let identities = mem::take(&mut self.identities);
         self.waiting.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
-        let due = self.unflushed + self.waiting.len() >= self.flush_every;
         if due || self.waiting.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
             self.settle(spans, MOST_BEHIND);
         }
@@ -149,17 +149,18 @@ impl Recorder {
         self.sink.end(run, &open).map_err(ProbeError::Sink)
     }
 
-    /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost.
-    fn complete(&mut self, row: StepRow, observed_ns: i64) -> Result<StepRow, ProbeError> {
+    /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost. What
+    /// takes long to learn is asked after the first step, and where a flush is `due`.
+    fn complete(&mut self, row: StepRow, observed_ns: i64, due: bool) -> Result<StepRow, ProbeError> {
         let Some(memory) = &self.memory else { return Ok(row) };
-        let beside = memory.hook.beside()?;
+        let beside = memory.hook.beside(due || row.step == 0)?;
         let dropped = memory.hook.dropped() as i64;
         let before = mem::replace(&mut self.findings.dropped_events, dropped);
         Ok(StepRow {
             dropped_events: dropped - before,
             rounding_bytes: beside.map(|beside| beside.rounding_bytes),
             cached_bytes: beside.map(|beside| beside.cached_bytes),
-            non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
+            non_torch_bytes: beside.and_then(|beside| beside.non_torch_bytes),
             observer_ns: hook::now_ns() - observed_ns + mem::take(&mut self.carried_observer_ns),
             ..row
         })

@@ -1,51 +1,13 @@
 //! Steps on a device that works behind the host, which is a double of the driver: nothing of it is a measurement.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use super::hook;
+use super::kept::Kept;
 use super::recorder::Recorder;
 use super::spans::Spans;
 use super::timing::double::{Double, on_the_double};
-use crate::record::{
-    AllocationRow, BetweenRecords, Phase, PhaseRow, RunRow, Sink, SinkError, SpanKind, StepRecords, StepRow,
-};
+use crate::record::{Phase, SpanKind, StepRow};
 
 const MS: i64 = 1_000_000;
-
-#[derive(Clone, Default)]
-struct Kept(Rc<RefCell<Vec<StepRecords>>>);
-
-impl Sink for Kept {
-    fn begin(&mut self, _: &RunRow) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn push(&mut self, records: StepRecords) {
-        self.0.borrow_mut().push(records);
-    }
-
-    fn push_between(&mut self, _: BetweenRecords) {}
-
-    fn flush(&mut self, _: &[AllocationRow]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: &RunRow, _: &[AllocationRow]) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
-impl Kept {
-    fn steps(&self) -> Vec<i64> {
-        self.0.borrow().iter().map(|records| records.step.step).collect()
-    }
-
-    fn row(&self, step: usize, kind: SpanKind, phase: Phase) -> PhaseRow {
-        let records = &self.0.borrow()[step];
-        records.phases.iter().find(|row| (row.kind, row.phase) == (kind, phase)).unwrap().clone()
-    }
-}
 
 /// A run on the double: every step is due as soon as it has ended.
 struct Run<'a> {
@@ -119,7 +81,7 @@ fn a_step_is_filed_when_the_device_is_through_it() {
             assert_eq!((&*transfer.name, transfer.device_ns, transfer.calls), ("transfer", Some(2 * MS), 1));
             assert!(run.kept.row(step, SpanKind::Phase, Phase::Forward).lead_ns.is_some_and(|ns| ns >= 0));
             assert_eq!(run.kept.row(step, SpanKind::Scope, Phase::Forward).lead_ns, None);
-            let row = run.kept.0.borrow()[step].step.clone();
+            let row = run.kept.step(step).step;
             let exposed = row.transfer_ns.unwrap() + row.sync_ns.unwrap();
             assert!((0..=row.wall_ns).contains(&exposed) && row.launch_ns.is_none());
         }

@@ -107,7 +107,8 @@ pub struct StepRow {
     /// Reserved by the caching allocator, but in no block that is in use.
     pub cached_bytes: Option<i64>,
     /// Of the device's memory, what the caching allocator has not reserved and is not free either: the
-    /// context, communication libraries, other processes.
+    /// context, communication libraries, other processes. Asked for after the first step and before each flush,
+    /// `None` after the others: the driver takes its time to tell.
     pub non_torch_bytes: Option<i64>,
     /// Exposed times: the parts of the step in which a batch was copied while the device did not compute, in which
     /// the training thread waited for a device that neither computed nor copied, and in which it launched kernels

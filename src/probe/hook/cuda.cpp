@@ -50,6 +50,8 @@ bool attached = false;
 // The share of the device's memory that the program itself lets the allocator have; negative while it is in force.
 double fraction_before = -1;
 std::unordered_map<size_t, Block> blocks;
+// What they are larger than was asked for, together.
+int64_t rounding_total = 0;
 // The block whose size is not known yet; 0 for none.
 size_t unsized = 0;
 // The allocator's total when it was last looked at, and ours.
@@ -77,6 +79,7 @@ void size_up(int64_t size) {
   block.rounding_bytes = size - block.asked_bytes;
   if (block.rounding_bytes <= 0) return;
   block.rounding_id = next_block();
+  rounding_total += block.rounding_bytes;
   write(kAlloc, block.rounding_id, block.rounding_bytes, kRounding);
 }
 
@@ -117,7 +120,10 @@ void on_free(const TraceEntry& entry, int64_t now) {
     blocks.erase(found);
     const uint8_t in_op = block.call && block.call == call_here() ? kInOp : 0;
     write(kFree, block.id, block.asked_bytes, in_op);
-    if (block.rounding_id) write(kFree, block.rounding_id, block.rounding_bytes, 0);
+    if (block.rounding_id) {
+      rounding_total -= block.rounding_bytes;
+      write(kFree, block.rounding_id, block.rounding_bytes, 0);
+    }
   }
   theirs = now;
   ours = now;
@@ -227,6 +233,7 @@ int sl_cuda_start(int device, int64_t limit, int64_t* total) {
     watched_device = index;
     theirs = ours = *total = allocated_now();
     blocks.clear();
+    rounding_total = 0;
     unsized = 0;
     watch_cuda(true);
     set_recording(true);
@@ -246,19 +253,21 @@ int sl_cuda_stop() {
 }
 
 // What lies beside the account: the caching allocator's reserve that is in no block, and what of the device's
-// memory it has not reserved and is not free either. And, in the account, the rounding.
+// memory it has not reserved and is not free either: the driver knows what is free, and takes its time, so a null
+// `non_torch` leaves it out. And, in the account, the rounding.
 int sl_cuda_beside(int64_t* rounding, int64_t* cached, int64_t* non_torch) {
   return guarded([&] {
     TORCH_CHECK(watched, "no CUDA device is watched");
     const auto stats = watched->getDeviceStats(watched_device);
     const auto all = size_t(c10::CachingAllocator::StatType::AGGREGATE);
     const int64_t reserved = stats.reserved_bytes[all].current;
-    const auto [free, total] = watched->getMemoryInfo(watched_device);
     *cached = reserved - stats.allocated_bytes[all].current;
-    *non_torch = int64_t(total - free) - reserved;
+    if (non_torch) {
+      const auto [free, total] = watched->getMemoryInfo(watched_device);
+      *non_torch = int64_t(total - free) - reserved;
+    }
     std::lock_guard<std::mutex> guard(lock);
-    *rounding = 0;
-    for (const auto& entry : blocks) *rounding += entry.second.rounding_bytes;
+    *rounding = rounding_total;
   });
 }
 

@@ -1,12 +1,11 @@
 //! The watch on CUDA's caching allocator, against a double of it: there is no GPU here, and nothing it says is a
 //! measurement.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use tch::Device;
 
+use super::double::Double;
 use super::{Beside, Hook, Watch};
 use crate::ledger::{Filing, Identity, Ledger, SiteNames, StepAccount, kind};
 use crate::probe::watched;
@@ -22,75 +21,6 @@ impl SiteNames for Nameless {
     fn op(&self, _: u32) -> Option<Arc<str>> {
         None
     }
-}
-
-/// The double, in the place of libtorch's own allocator.
-struct Double(libloading::Library);
-
-impl Double {
-    fn install(folder: &Path) -> Self {
-        crate::probe::load_cuda().expect("libtorch_cuda comes with the wheel, and loads without a GPU");
-        let file = build(folder);
-        // SAFETY: the double's initialisers only make empty containers.
-        let double = Double(unsafe { libloading::Library::new(file) }.unwrap());
-        // SAFETY: the double declares it so.
-        let installed = unsafe { double.call::<extern "C" fn() -> bool>("double_install")() };
-        assert!(installed, "libc10_cuda has no allocator to replace");
-        double
-    }
-
-    /// SAFETY: `F` must be what the double declares under that name.
-    unsafe fn call<F: Copy>(&self, name: &str) -> F {
-        // SAFETY: as the caller promises.
-        *unsafe { self.0.get::<F>(name.as_bytes()) }.unwrap()
-    }
-
-    fn give(&self, bytes: usize) -> usize {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn(usize) -> usize>("double_give")(bytes) }
-    }
-
-    fn take(&self, address: usize) {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn(usize)>("double_take")(address) }
-    }
-
-    fn allocated(&self) -> i64 {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn() -> usize>("double_allocated")() as i64 }
-    }
-
-    /// Libtorch lends the block at this address to cuBLAS; at 0, has lent none.
-    fn lend(&self, address: usize) {
-        // SAFETY: the double declares it so.
-        let known = unsafe { self.call::<extern "C" fn(usize) -> bool>("double_lend")(address) };
-        assert!(known, "libtorch_cuda keeps no workspaces by that name");
-    }
-
-    fn set_fraction(&self, fraction: f64) {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn(f64)>("double_set_fraction")(fraction) }
-    }
-
-    fn fraction(&self) -> f64 {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn() -> f64>("double_fraction")() }
-    }
-}
-
-fn build(folder: &Path) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let libtorch = root.join(".venv/libtorch").canonicalize().unwrap();
-    let file = folder.join("libcaching_allocator.so");
-    let mut compiler = Command::new("c++");
-    compiler.args(["-std=c++17", "-O1", "-w", "-DNDEBUG", "-shared", "-fPIC", "-o"]).arg(&file);
-    compiler.arg(root.join("tests/doubles/caching_allocator.cpp"));
-    for headers in ["include", "../nvidia/cu13/include"] {
-        compiler.arg("-I").arg(libtorch.join(headers));
-    }
-    let output = compiler.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    file
 }
 
 /// Runs `work` in a step's forward, under an account that begins with what is alive already.
@@ -122,8 +52,7 @@ fn at(account: &StepAccount, moment: Moment) -> (i64, i64, i64) {
 /// One test, since the process has one caching allocator and one hook.
 #[test]
 fn the_caching_allocators_account_is_exact_to_its_own_total() {
-    let folder = tempfile::tempdir().unwrap();
-    let double = Double::install(folder.path());
+    let double = Double::install();
     let before = double.give(1000);
     double.set_fraction(0.75);
     let limit = 1 << 20;
@@ -150,9 +79,13 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     assert!(account.ended.iter().any(|row| row.bytes == 700), "what was asked for, not what was given");
 
     // Beside the account: what is reserved in no block, and what others use.
-    let beside = hook.beside().unwrap().unwrap();
     let cached_bytes = 1024 + 512 + 2048 - double.allocated();
-    assert_eq!(beside, Beside { rounding_bytes: 512 - 100, cached_bytes, non_torch_bytes: 100 << 20 });
+    for non_torch_bytes in [None, Some(100 << 20)] {
+        let asked = double.asked_for_free();
+        let beside = hook.beside(non_torch_bytes.is_some()).unwrap().unwrap();
+        assert_eq!(beside, Beside { rounding_bytes: 512 - 100, cached_bytes, non_torch_bytes });
+        assert_eq!(double.asked_for_free() - asked, usize::from(non_torch_bytes.is_some()));
+    }
 
     // A block from before the watch, and a request beyond the limit.
     let account = step(&hook, &mut ledger, 1, || {

@@ -9,6 +9,8 @@
 mod copies;
 #[cfg(test)]
 mod cuda_tests;
+#[cfg(test)]
+pub mod double;
 mod ffi;
 mod ops;
 
@@ -52,7 +54,8 @@ pub struct Watch {
 pub struct Beside {
     pub rounding_bytes: i64,
     pub cached_bytes: i64,
-    pub non_torch_bytes: i64,
+    /// `None` where it was not asked for.
+    pub non_torch_bytes: Option<i64>,
 }
 
 /// The hook while it records; one at a time in a process. Dropping it gives libtorch its allocator back.
@@ -100,12 +103,15 @@ impl Hook {
         }
     }
 
-    /// What lies beside the account now; `None` on a CPU, which has no caching allocator.
-    pub fn beside(&self) -> Result<Option<Beside>, HookError> {
+    /// What lies beside the account now; `None` on a CPU, which has no caching allocator. `non_torch` says whether
+    /// the driver is asked for the device's free memory, which may take it a millisecond.
+    pub fn beside(&self, non_torch: bool) -> Result<Option<Beside>, HookError> {
         let Device::Cuda(_) = self.watch.device else { return Ok(None) };
-        let mut beside = Beside { rounding_bytes: 0, cached_bytes: 0, non_torch_bytes: 0 };
+        let mut beside =
+            Beside { rounding_bytes: 0, cached_bytes: 0, non_torch_bytes: non_torch.then_some(0) };
         let Beside { rounding_bytes, cached_bytes, non_torch_bytes } = &mut beside;
-        // SAFETY: writes three numbers to places of ours.
+        let non_torch_bytes = non_torch_bytes.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
+        // SAFETY: writes numbers to places of ours, to the last one unless it is null.
         let failed = unsafe { ffi::sl_cuda_beside(rounding_bytes, cached_bytes, non_torch_bytes) };
         if failed != 0 { Err(last_error()) } else { Ok(Some(beside)) }
     }

@@ -144,6 +144,12 @@ impl Double {
         self.calls().into_iter().filter(|(call, ..)| call == name).map(|(_, a, b)| (a, b)).collect()
     }
 
+    /// The handle of a stream.
+    pub fn stream(&self, number: usize) -> *mut c_void {
+        // SAFETY: the double declares it so.
+        unsafe { self.function::<extern "C" fn(c_int) -> *mut c_void>("double_stream")(number as c_int) }
+    }
+
     /// A clock for device `ordinal`, on whatever stream [`use_stream`](Double::use_stream) named last.
     pub fn clock(&self, ordinal: i32) -> Result<CudaClock, CudaError> {
         // SAFETY: the double declares it so.
