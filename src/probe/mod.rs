@@ -1,8 +1,11 @@
 //! The instruments: a [`Probe`] watches a training loop, step by step, and hands each step's records to a
 //! [`Sink`](crate::record::Sink).
 
+mod activities;
 mod current;
 mod device;
+#[cfg(test)]
+mod device_tests;
 mod error;
 #[cfg(test)]
 mod gpu_tests;

@@ -5,7 +5,7 @@ use std::mem;
 use super::error::ProbeError;
 use super::hook;
 use super::memory::Memory;
-use super::shares::{busy_pct, waited_ns};
+use super::shares::{compute_pct, kernel_pct, waited_ns};
 use super::spans::{Span, Spans};
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
@@ -187,7 +187,14 @@ impl Recorder {
         {
             let account = self.file(Some(row.step), &identities, spans);
             let phases = spans.rows(&closed, row.step, row.wall_ns, &account.backward);
-            (row.transfer_ns, row.sync_ns) = spans.exposed(since_ns, since_ns + row.wall_ns, &closed);
+            let exposed = spans.exposed(since_ns, since_ns + row.wall_ns, &closed);
+            row.device_busy_pct = match spans.device {
+                Some(_) => exposed.and_then(|parts| kernel_pct(&parts)),
+                None => compute_pct(&phases, row.wall_ns),
+            };
+            row.transfer_ns = exposed.map(|parts| parts.transfer_ns);
+            row.sync_ns = exposed.map(|parts| parts.sync_ns);
+            row.launch_ns = exposed.map(|parts| parts.launch_ns);
             spans.forget(&closed);
             self.unflushed += 1;
             self.unflushed_lifetimes += account.ended.len();
@@ -243,7 +250,6 @@ impl Recorder {
 fn records(row: StepRow, phases: Vec<PhaseRow>, account: StepAccount, traced: bool) -> StepRecords {
     let StepAccount { moments, ended, events, peak_bytes, peak_phase, difference_bytes, .. } = account;
     let step = StepRow {
-        device_busy_pct: busy_pct(&phases, row.wall_ns),
         cpu_wait_ns: Some(waited_ns(&phases)),
         events,
         peak_bytes: traced.then_some(peak_bytes),

@@ -10,7 +10,7 @@ use super::summary::Summary;
 use crate::record::{Category, Moment};
 use crate::rules::{
     Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, ResourceMetrics, Situation, StepMetrics,
-    StepSummary, Thresholds, choose_next_validation, derive_resource_metrics, memory_ledger,
+    StepSummary, Thresholds, Zone, choose_next_validation, derive_resource_metrics, memory_ledger,
     summarize_step_metrics, top_hotspots,
 };
 use crate::theory::Shape;
@@ -51,7 +51,8 @@ pub struct Findings {
 }
 
 /// The summary of the median step. On a CPU the rule's `gpu_busy_pct` is the share of the step in compute
-/// phases; it is called `device_busy_pct` here, as in the `steps` table.
+/// phases; it is called `device_busy_pct` here, as in the `steps` table. On a GPU that is an upper bound, and the zone one
+/// that a lower value would give too.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepFinding {
     pub device_busy_pct: f64,
@@ -117,7 +118,21 @@ fn step_finding(summary: &Summary) -> Result<StepFinding, String> {
     let tokens = step.tokens_per_step.ok_or("the loop did not say how many tokens a step has")?;
     let metrics = StepMetrics { step_ms, tokens, gpu_busy_pct: device_busy_pct, cpu_wait_ms };
     let rule = summarize_step_metrics(&metrics, &Thresholds::default()).map_err(|error| error.to_string())?;
-    Ok(StepFinding { device_busy_pct, rule })
+    match summary.device != "cpu" && rests_on_a_busy_device(rule.zone) {
+        true => Err(format!(
+            "the device was busy for at most {device_busy_pct:.1} % of the step, gaps between kernels included: how busy it \
+             was is not known"
+        )),
+        false => Ok(StepFinding { device_busy_pct, rule }),
+    }
+}
+
+/// Whether a device that is less busy would be in another zone.
+fn rests_on_a_busy_device(zone: Zone) -> bool {
+    match zone {
+        Zone::LikelyInputOrSyncBound | Zone::LowGpuUtilization => false,
+        Zone::SlowComputePath | Zone::NoSingleSignal => true,
+    }
 }
 
 fn hotspots(phases: &[PhaseSummary]) -> Result<Vec<Hotspot>, String> {
