@@ -190,7 +190,7 @@ impl Probe {
         self.run.reason = reason;
         self.run.finished_at = Some(Utc::now());
         if let Some(device) = &self.spans.borrow().device {
-            self.run.missing.extend(device.missing().iter().map(|missing| format!("device_ns: {missing}")));
+            self.run.missing.extend(device.missing());
         }
         if dropped_events > 0 {
             self.run.missing.push(format!(

@@ -42,6 +42,14 @@ pub enum CudaError {
 /// How long the device may take for what a step has left it to do. A hung one must not hang the run's end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// An anchor older than this is replaced at the first opportunity: clocks drift apart by parts in a million, and the driver
+/// tells long times coarsely.
+const FRESH_NS: i64 = 1_000_000_000;
+/// One older than this says nothing of the host's timeline any more.
+const STALE_NS: i64 = 60 * FRESH_NS;
+/// How far apart two stamps may be on the host for the first to be an anchor if the device has reached it by the second.
+const CLOSE_NS: i64 = 100_000;
+
 /// Tells which stream is to be timed, at each stamp anew.
 type CurrentStream = Box<dyn FnMut() -> Result<Stream, HookError>>;
 
@@ -60,6 +68,8 @@ pub struct CudaClock {
     trouble: Option<String>,
     captured: bool,
     across_streams: bool,
+    /// A stamp was too far from the last anchor.
+    adrift: bool,
     /// Last, since the events must go first.
     context: Context,
 }
@@ -100,6 +110,7 @@ impl CudaClock {
             trouble: None,
             captured: false,
             across_streams: false,
+            adrift: false,
             context: Context::retain(ordinal)?,
         };
         clock.first_anchor()?;
@@ -132,11 +143,24 @@ impl CudaClock {
             self.captured = true;
             return Ok(None);
         }
+        self.freshen(host_ns)?;
         let event = self.spare.pop().map_or_else(Event::create, Ok)?;
         event.record(stream)?;
         let anchor = self.anchors.back().map_or(0, |anchor| anchor.number);
         self.taken.push_back(Taken { event: Rc::new(event), stream, host_ns, anchor });
         Ok(Some(Stamp(self.first + self.taken.len() as u64 - 1)))
+    }
+
+    /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
+    /// already, and that was asked for just now, it did so then.
+    fn freshen(&mut self, host_ns: i64) -> Result<(), DriverError> {
+        let Some((anchor, last)) = self.anchors.back().zip(self.taken.back()) else { return Ok(()) };
+        let old = host_ns - anchor.host_ns > FRESH_NS && last.host_ns > anchor.host_ns;
+        if old && host_ns - last.host_ns <= CLOSE_NS && last.event.is_done()? {
+            let (event, host_ns) = (last.event.clone(), last.host_ns);
+            self.anchors.push_back(Anchor { number: anchor.number + 1, event, host_ns });
+        }
+        Ok(())
     }
 
     fn taken(&self, stamp: Stamp) -> Option<&Taken> {
@@ -169,11 +193,15 @@ impl CudaClock {
         Ok((ns >= 0).then_some(ns))
     }
 
-    fn read_host(&self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
+    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
         let Some(taken) = self.taken(stamp) else { return Ok(None) };
         let Some(anchor) = self.anchors.iter().find(|anchor| anchor.number == taken.anchor) else {
             return Ok(None);
         };
+        if taken.host_ns - anchor.host_ns > STALE_NS {
+            self.adrift = true;
+            return Ok(None);
+        }
         let _entered = self.context.enter()?;
         let since_ns = anchor.event.elapsed_ns(&taken.event)?;
         Ok(Some((anchor.host_ns + since_ns).max(taken.host_ns)))
@@ -244,6 +272,10 @@ impl Clock for CudaClock {
         self.note(outcome).flatten()
     }
 
+    fn same_stream(&self, a: Stamp, b: Stamp) -> bool {
+        self.taken(a).zip(self.taken(b)).is_some_and(|(a, b)| a.stream == b.stream)
+    }
+
     fn forget(&mut self, last: Stamp) {
         while self.first <= last.0 {
             let Some(taken) = self.taken.pop_front() else { break };
@@ -259,9 +291,12 @@ impl Clock for CudaClock {
     }
 
     fn missing(&self) -> Vec<String> {
-        let captured = "nothing is recorded while a CUDA graph is captured; what ran then has none";
-        let across = "some spans began on one stream and ended on another: theirs goes from the one event to the other";
-        let remarks = [(self.captured, captured), (self.across_streams, across)];
+        let captured = "device_ns: nothing is recorded while a CUDA graph is captured; what ran then has none";
+        let across =
+            "device_ns: some spans began on one stream and ended on another: theirs goes from the one event to the other";
+        let adrift = "lead_ns, transfer_ns, sync_ns, launch_ns, device_busy_pct: null where the host had not been seen to \
+                      find the device idle for over a minute; probe::waiting() marks where it waits";
+        let remarks = [(self.captured, captured), (self.across_streams, across), (self.adrift, adrift)];
         let remarks = remarks.iter().filter(|(so, _)| *so).map(|(_, remark)| (*remark).to_owned());
         self.trouble.iter().cloned().chain(remarks).collect()
     }
@@ -277,7 +312,7 @@ impl Drop for CudaClock {
 }
 
 fn told(error: &CudaError) -> String {
-    format!("{error}; from then on the device was not timed")
+    format!("device_ns: {error}; from then on the device was not timed")
 }
 
 /// Asks again and again, for so long; false if the answer was never yes.
