@@ -39,4 +39,4 @@ pub use recompute::Recomputation;
 pub use self_test::{SelfTest, self_test};
 pub use session::Probe;
 pub use step::{Step, StepSummary};
-pub use timing::{CudaError, NvtxLayer, load_cuda};
+pub use timing::{CudaError, NvtxLayer, load_cuda, why_no_gpu};

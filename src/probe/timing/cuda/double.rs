@@ -12,13 +12,18 @@ use super::{CudaClock, CudaError};
 /// Runs `body` in a process of its own where `libcuda.so.1` is the double: this test once more, told so by its
 /// environment. `test` is its full name.
 pub fn on_the_double(test: &str, body: fn(&Double)) {
+    on_a_double(test, &[], body);
+}
+
+/// The same on one that is built with these definitions.
+pub fn on_a_double(test: &str, definitions: &[&str], body: fn(&Double)) {
     const TOLD: &str = "STEPLEDGER_CUDA_DOUBLE";
     if std::env::var_os(TOLD).is_some() {
         return body(&Double::load());
     }
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path(), "cuda_driver.c", "libcuda.so.1");
-    build(folder.path(), "nvml.c", "libnvidia-ml.so.1");
+    build(folder.path(), "cuda_driver.c", "libcuda.so.1", definitions);
+    build(folder.path(), "nvml.c", "libnvidia-ml.so.1", &[]);
     let mut paths = vec![folder.path().to_owned()];
     let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     paths.extend(std::env::split_paths(&before));
@@ -30,10 +35,10 @@ pub fn on_the_double(test: &str, body: fn(&Double)) {
     assert!(said.contains("1 passed"), "{test} is not the test's name: {said}");
 }
 
-fn build(folder: &Path, source: &str, library: &str) {
+fn build(folder: &Path, source: &str, library: &str, definitions: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles").join(source);
     let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
+    compiler.args(definitions).args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
     let output = compiler.arg(source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -42,7 +42,12 @@ fn compute_capability(device: sys::CUdevice) -> Option<String> {
     Some(format!("{major}.{minor}"))
 }
 
-fn driver_version() -> Option<i32> {
+/// The newest CUDA that the driver serves; `None` without a driver.
+pub fn driver_version() -> Option<i32> {
+    // SAFETY: looks for a library by name. cudarc panics on any call if it is missing, so ask first.
+    if !unsafe { sys::is_culib_present() } {
+        return None;
+    }
     let mut version = 0;
     // SAFETY: writes one number to a place of ours.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().ok().map(|()| version)
@@ -66,7 +71,7 @@ fn runtime_version() -> Option<i32> {
 }
 
 /// CUDA counts 13.2 as 13020.
-fn version(number: i32) -> String {
+pub fn version(number: i32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 

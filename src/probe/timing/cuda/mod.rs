@@ -6,6 +6,7 @@ pub mod double;
 mod driver;
 mod facts;
 mod load;
+mod no_gpu;
 mod nvml;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use super::clock::{Clock, Stamp};
 
 pub use facts::device_facts;
 pub use load::load_cuda;
+pub use no_gpu::why_no_gpu;
 
 /// Why a GPU cannot be timed.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +33,8 @@ pub enum CudaError {
         "the CUDA driver library (libcuda.so.1) was not found; install NVIDIA's driver, or use --device cpu"
     )]
     NoDriver,
+    #[error("NVIDIA's driver has no function that tells the time between two events; install a newer one")]
+    NoEvents,
     #[error("CUDA driver: {0}")]
     Driver(#[from] DriverError),
     #[error(transparent)]

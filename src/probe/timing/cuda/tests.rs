@@ -2,7 +2,7 @@
 
 use cudarc::driver::sys;
 
-use super::double::{Double, on_the_double};
+use super::double::{Double, on_a_double, on_the_double};
 use super::{Clock, CudaClock, Stamp, device_facts};
 use crate::record::DeviceFacts;
 
@@ -56,6 +56,17 @@ fn spans_are_read_when_the_device_is_through_and_never_waited_for() {
         let no_timing = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as i32;
         assert!(double.calls_of("create").iter().all(|&(_, flags)| flags & no_timing == 0));
         assert!(double.calls_of("synchronize").is_empty());
+    });
+}
+
+#[test]
+fn a_driver_from_before_cuda_12_8_is_timed_by_the_function_that_it_has() {
+    let test = path("a_driver_from_before_cuda_12_8_is_timed_by_the_function_that_it_has");
+    on_a_double(&test, &["-DOLD_DRIVER"], |double| {
+        let mut clock = double.clock(0).unwrap();
+        let (begin, end) = span(double, &mut clock, 0, 3 * MS);
+        double.pass(3 * MS);
+        assert_eq!(clock.elapsed_ns(begin, end), Some(3 * MS));
     });
 }
 
