@@ -37,7 +37,8 @@ fn kernels(phase: &Span, spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<In
             && same_stream(phase, span, &*clock)
     });
     let inner: Vec<&Span> = inner.collect();
-    let cuts: Option<Vec<_>> = inner.into_iter().map(|span| on_device(Activity::Transfer, span, clock)).collect();
+    let cuts: Option<Vec<_>> =
+        inner.into_iter().map(|span| on_device(Activity::Transfer, span, clock)).collect();
     let mut cuts = cuts?;
     cuts.sort_by_key(|cut| cut.begin_ns);
     Some(without(whole, &cuts))

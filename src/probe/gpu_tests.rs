@@ -73,7 +73,8 @@ fn a_run_is_timed_and_accounted_for_from_its_start_to_its_records() {
     on_the_double(&path("a_run_is_timed_and_accounted_for_from_its_start_to_its_records"), |driver| {
         let mut gpu = Gpu::new(driver);
         let kept = Kept::default();
-        let mut probe = Probe::start(Options::new("doubles").device(GPU).flush_every(4), kept.clone()).unwrap();
+        let mut probe =
+            Probe::start(Options::new("doubles").device(GPU).flush_every(4), kept.clone()).unwrap();
         for _ in 0..6 {
             gpu.step(&mut probe);
         }
@@ -118,24 +119,25 @@ fn what_backwards_own_thread_lends_to_cublas_is_explained() {
         let mut step = probe.step();
         step.forward(|| gpu.allocator.lend(gpu.allocator.give(WORKSPACE)));
         let on_its_thread = || gpu.allocator.give(WORKSPACE);
-        let lent = step.backward(|| {
-            std::thread::scope(|scope| scope.spawn(on_its_thread).join().unwrap())
-        });
+        let lent = step.backward(|| std::thread::scope(|scope| scope.spawn(on_its_thread).join().unwrap()));
         gpu.allocator.lend(lent);
         step.finish(None, None).unwrap();
         gpu.step(&mut probe);
         probe.finish().unwrap();
         for step in 0..2 {
             let records = kept.step(step);
-            assert_eq!(at(&records, Moment::BackwardEnd, Category::Workspace), 2 * WORKSPACE as i64 + 24 * step as i64);
+            assert_eq!(
+                at(&records, Moment::BackwardEnd, Category::Workspace),
+                2 * WORKSPACE as i64 + 24 * step as i64
+            );
             assert_eq!(at(&records, Moment::BackwardEnd, Category::Gradient), 0);
         }
         let (_, open) = kept.end();
         let lent: Vec<_> = open.iter().filter(|row| row.detail == Some(Detail::LibraryWorkspace)).collect();
-        assert_eq!(lent.iter().map(|row| (row.bytes, row.name.as_deref())).collect::<Vec<_>>(), [
-            (WORKSPACE as i64, Some("cublas")),
-            (WORKSPACE as i64, Some("cublas")),
-        ]);
+        assert_eq!(
+            lent.iter().map(|row| (row.bytes, row.name.as_deref())).collect::<Vec<_>>(),
+            [(WORKSPACE as i64, Some("cublas")), (WORKSPACE as i64, Some("cublas")),]
+        );
         gpu.allocator.lend(0);
     });
 }

@@ -32,7 +32,10 @@ mod watched;
 
 pub use current::{Scope, scope, transfer, waiting};
 pub use error::ProbeError;
-pub use hook::{BYTES_PER_EVENT, CopyObserver, HookError, libtorch_error, this_thread_loads, torch_version};
+pub use hook::{
+    BYTES_PER_EVENT, CopyObserver, HookError, check_libtorch, libtorch_error, this_thread_loads,
+    torch_version,
+};
 pub use machine::machine;
 pub use options::Options;
 pub use recompute::Recomputation;

@@ -41,6 +41,7 @@ impl Probe {
     /// its CUDA half once, and tch does not load it. Here it is loaded and made ready; where something must come before
     /// the probe, [`load_cuda`](super::load_cuda) comes before that.
     pub fn start(options: Options, sink: impl Sink + 'static) -> Result<Self, ProbeError> {
+        hook::check_libtorch()?;
         let device = device_clock(options.device)?;
         let (memory, epoch_ns) = Memory::start(&options)?;
         let hook = memory.as_ref().map(|memory| memory.hook.clone());

@@ -33,6 +33,7 @@ unsafe extern "C" {
     -> c_int;
     pub fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
     pub fn sl_torch_version() -> *const c_char;
+    pub fn sl_loaded_torch_version() -> u64;
 }
 
 // ops.cpp

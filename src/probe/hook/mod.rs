@@ -13,9 +13,11 @@ mod cuda_tests;
 pub mod double;
 mod ffi;
 mod ops;
+mod version;
 
 pub use copies::CopyObserver;
 pub use ops::OpNames;
+pub use version::{check_libtorch, torch_version};
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +36,11 @@ pub enum HookError {
     AlreadyRecording,
     #[error("libtorch: {0}")]
     Libtorch(String),
+    #[error(
+        "libtorch {loaded} is loaded, and this was built for {built}, whose allocators and operators it watches; put \
+         libtorch {built} first in LD_LIBRARY_PATH, or build again with LIBTORCH set to the one to use"
+    )]
+    OtherLibtorch { loaded: String, built: String },
 }
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
@@ -260,12 +267,6 @@ pub fn current_stream(device: i32) -> Result<*mut c_void, HookError> {
     // SAFETY: writes one pointer to a place of ours.
     let failed = unsafe { ffi::sl_current_stream(device, &mut stream) };
     if failed != 0 { Err(last_error()) } else { Ok(stream) }
-}
-
-/// The version of libtorch that this was built against, such as `2.11.0`.
-pub fn torch_version() -> String {
-    // SAFETY: a NUL-terminated string that lives as long as the program.
-    unsafe { CStr::from_ptr(ffi::sl_torch_version()) }.to_string_lossy().into_owned()
 }
 
 fn last_error() -> HookError {

@@ -38,7 +38,10 @@ pub fn on_a_double(test: &str, definitions: &[&str], body: fn(&Double)) {
 fn build(folder: &Path, source: &str, library: &str, definitions: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles").join(source);
     let mut compiler = Command::new("cc");
-    compiler.args(definitions).args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
+    compiler
+        .args(definitions)
+        .args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"])
+        .arg(folder.join(library));
     let output = compiler.arg(source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -295,9 +295,9 @@ impl Clock for CudaClock {
     }
 
     fn missing(&self) -> Vec<String> {
-        let captured = "device_ns: nothing is recorded while a CUDA graph is captured; what ran then has none";
-        let across =
-            "device_ns: some spans began on one stream and ended on another: theirs goes from the one event to the other";
+        let captured =
+            "device_ns: nothing is recorded while a CUDA graph is captured; what ran then has none";
+        let across = "device_ns: some spans began on one stream and ended on another: theirs goes from the one event to the other";
         let adrift = "lead_ns, transfer_ns, sync_ns, launch_ns, device_busy_pct: null where the host had not been seen to \
                       find the device idle for over a minute; probe::waiting() marks where it waits";
         let remarks = [(self.captured, captured), (self.across_streams, across), (self.adrift, adrift)];

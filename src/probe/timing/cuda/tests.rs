@@ -127,7 +127,9 @@ fn the_lead_is_how_far_the_device_is_behind() {
 #[test]
 fn the_timelines_meet_where_the_device_is_found_idle_and_are_not_used_when_they_have_not_for_long() {
     on_the_double(
-        &path("the_timelines_meet_where_the_device_is_found_idle_and_are_not_used_when_they_have_not_for_long"),
+        &path(
+            "the_timelines_meet_where_the_device_is_found_idle_and_are_not_used_when_they_have_not_for_long",
+        ),
         |double| {
             const S: i64 = 1000 * MS;
             const US: i64 = 1000;
