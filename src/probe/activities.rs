@@ -2,7 +2,7 @@
 
 use super::shares::COMPUTE;
 use super::spans::Span;
-use super::timing::{Clock, Stamp};
+use super::timing::Clock;
 use crate::ledger::{Activity, Interval};
 use crate::record::{Phase, SpanKind};
 

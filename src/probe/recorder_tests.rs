@@ -82,8 +82,9 @@ fn a_step_is_filed_when_the_device_is_through_it() {
             assert!(run.kept.row(step, SpanKind::Phase, Phase::Forward).lead_ns.is_some_and(|ns| ns >= 0));
             assert_eq!(run.kept.row(step, SpanKind::Scope, Phase::Forward).lead_ns, None);
             let row = run.kept.step(step).step;
-            let exposed = row.transfer_ns.unwrap() + row.sync_ns.unwrap();
-            assert!((0..=row.wall_ns).contains(&exposed) && row.launch_ns.is_none());
+            let exposed = [row.transfer_ns, row.sync_ns, row.launch_ns].map(Option::unwrap);
+            assert!((0..=row.wall_ns).contains(&exposed.iter().sum()), "{exposed:?}");
+            assert!(row.device_busy_pct.is_some_and(|pct| (0.0..=100.0).contains(&pct)));
         }
         assert!(double.calls_of("synchronize").is_empty());
         drop(run);
@@ -114,6 +115,10 @@ fn a_device_that_is_lost_costs_its_times_and_no_row() {
         for step in 2..8 {
             assert_eq!((forward(step).device_ns, forward(step).lead_ns), (None, None), "step {step}");
             assert!(forward(step).total_ns > 0);
+            // Nor does the host's time pass for the device's.
+            let row = run.kept.step(step).step;
+            let of_device = (row.device_busy_pct, row.transfer_ns, row.sync_ns, row.launch_ns);
+            assert_eq!(of_device, (None, None, None, None), "step {step}");
         }
         let missing = run.spans.device.as_ref().unwrap().missing();
         assert!(missing.len() == 1 && missing[0].contains("ECC"), "{missing:?}");

@@ -108,7 +108,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Device getDevice() const override { return here(); }
   void setDevice(c10::Device) const override {}
   void uncheckedSetDevice(c10::Device) const noexcept override {}
-  c10::Stream getStream(c10::Device) const override { return {c10::Stream::UNSAFE, here(), 0}; }
+  c10::Stream getStream(c10::Device) const override { return c10::Stream(c10::Stream::UNSAFE, here(), 0); }
   c10::Stream exchangeStream(c10::Stream) const override { return getStream(here()); }
   void* getStreamNativeHandle(const c10::Stream) const override { return stream; }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }

@@ -117,14 +117,19 @@ fn step_finding(summary: &Summary) -> Result<StepFinding, String> {
     let cpu_wait_ms = step.cpu_wait_ms.ok_or("the training thread's waiting was not measured")?;
     let tokens = step.tokens_per_step.ok_or("the loop did not say how many tokens a step has")?;
     let metrics = StepMetrics { step_ms, tokens, gpu_busy_pct: device_busy_pct, cpu_wait_ms };
-    let rule = summarize_step_metrics(&metrics, &Thresholds::default()).map_err(|error| error.to_string())?;
-    match summary.device != "cpu" && rests_on_a_busy_device(rule.zone) {
+    let finding = judge(&metrics)?;
+    match summary.device != "cpu" && rests_on_a_busy_device(finding.rule.zone) {
         true => Err(format!(
             "the device was busy for at most {device_busy_pct:.1} % of the step, gaps between kernels included: how busy it \
              was is not known"
         )),
-        false => Ok(StepFinding { device_busy_pct, rule }),
+        false => Ok(finding),
     }
+}
+
+fn judge(metrics: &StepMetrics) -> Result<StepFinding, String> {
+    let rule = summarize_step_metrics(metrics, &Thresholds::default()).map_err(|error| error.to_string())?;
+    Ok(StepFinding { device_busy_pct: metrics.gpu_busy_pct, rule })
 }
 
 /// Whether a device that is less busy would be in another zone.
@@ -243,4 +248,33 @@ fn shape_but_for_dropout(summary: &Summary) -> Option<Shape> {
     let mut config = summary.config.clone();
     config.remove("dropout");
     Shape::of(&config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the waiting and the length of the step: where a zone is said to hold for a device that is busy for at most
+    /// so long, it is that of any device that is less busy.
+    #[test]
+    fn a_zone_that_an_upper_bound_gives_is_that_of_all_below_it() {
+        let metrics = |gpu_busy_pct, cpu_wait_ms, step_ms| StepMetrics {
+            step_ms,
+            tokens: 1.0,
+            gpu_busy_pct,
+            cpu_wait_ms,
+        };
+        let zone = |busy, wait, step| judge(&metrics(busy, wait, step)).unwrap().rule.zone;
+        for (wait, step) in [(0.0, 10.0), (100.0, 150.0), (0.0, 900.0), (100.0, 900.0)] {
+            assert!(rests_on_a_busy_device(zone(95.0, wait, step)));
+            for busy in [5.0, 49.0, 55.0, 70.0] {
+                let most = zone(busy, wait, step);
+                let is_low = |zone| !rests_on_a_busy_device(zone);
+                assert!(
+                    rests_on_a_busy_device(most) || is_low(zone(0.0, wait, step)),
+                    "{busy} {wait} {step}"
+                );
+            }
+        }
+    }
 }

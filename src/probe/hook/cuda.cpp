@@ -22,12 +22,8 @@ using namespace stepledger;
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <map>
 #include <mutex>
-#include <shared_mutex>
-#include <tuple>
 #include <unordered_map>
-#include <vector>
 
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 using c10::cuda::CUDACachingAllocator::TraceEntry;
@@ -156,32 +152,6 @@ CUDAAllocator* caching_allocator() {
   return symbol ? static_cast<std::atomic<CUDAAllocator*>*>(symbol)->load() : nullptr;
 }
 
-// What libtorch lends to cuBLAS, by handle and stream. ATen/cuda/CUDAContextLight.h declares it so in 2.11; including that
-// would take the headers of every library of CUDA's.
-struct Workspaces {
-  std::map<std::tuple<void*, void*>, at::DataPtr> map;
-  std::shared_mutex mutex;
-};
-
-Workspaces* find_workspaces(const char* mangled) {
-  void* symbol = dlsym(RTLD_DEFAULT, mangled);
-  return symbol ? &reinterpret_cast<Workspaces& (*)()>(symbol)() : nullptr;
-}
-
-// Those of cuBLAS, or of cuBLASLt; null where this libtorch keeps none. Looked for once, when libtorch_cuda is loaded.
-Workspaces* workspaces(bool lt) {
-  static Workspaces* const plain = find_workspaces("_ZN2at4cuda33cublas_handle_stream_to_workspaceEv");
-  static Workspaces* const light = find_workspaces("_ZN2at4cuda35cublaslt_handle_stream_to_workspaceEv");
-  return lt ? light : plain;
-}
-
-std::vector<const void*> workspace_addresses(Workspaces& all) {
-  std::vector<const void*> addresses;
-  std::shared_lock<std::shared_mutex> guard(all.mutex);
-  for (const auto& entry : all.map) addresses.push_back(entry.second.get());
-  return addresses;
-}
-
 bool allocator_is_ready() {
   CUDAAllocator* allocator = caching_allocator();
   return allocator && allocator->initialized();
@@ -271,22 +241,6 @@ int sl_cuda_beside(int64_t* rounding, int64_t* cached, int64_t* non_torch) {
   });
 }
 
-// The blocks that libtorch lends to cuBLAS (or, with `lt`, to cuBLASLt): `count` of them, of which `room` are written at
-// most. Each thread that computes has a handle of its own, and its workspace for good.
-int sl_cuda_workspaces(bool lt, uint64_t* found, size_t room, size_t* count) {
-  return guarded([&] {
-    *count = 0;
-    Workspaces* all = watched ? workspaces(lt) : nullptr;
-    if (!all) return;
-    for (const void* address : workspace_addresses(*all)) {
-      const uint64_t block = cuda_block_at(address);
-      if (!block) continue;
-      if (*count < room) found[*count] = block;
-      ++*count;
-    }
-  });
-}
-
 }  // extern "C"
 
 #else
@@ -309,10 +263,6 @@ extern "C" {
 int sl_cuda_start(int, int64_t, int64_t*) { return no_cuda(); }
 int sl_cuda_stop() { return 0; }
 int sl_cuda_beside(int64_t*, int64_t*, int64_t*) { return no_cuda(); }
-int sl_cuda_workspaces(bool, uint64_t*, size_t, size_t* count) {
-  *count = 0;
-  return 0;
-}
 }
 
 #endif

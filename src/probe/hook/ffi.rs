@@ -52,5 +52,9 @@ unsafe extern "C" {
     pub fn sl_cuda_start(device: c_int, limit_bytes: i64, total_bytes: *mut i64) -> c_int;
     pub fn sl_cuda_stop() -> c_int;
     pub fn sl_cuda_beside(rounding: *mut i64, cached: *mut i64, non_torch: *mut i64) -> c_int;
+}
+
+// workspaces.cpp
+unsafe extern "C" {
     pub fn sl_cuda_workspaces(lt: bool, blocks: *mut u64, room: usize, count: *mut usize) -> c_int;
 }

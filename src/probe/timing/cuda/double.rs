@@ -7,7 +7,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{CudaClock, CudaError};
+use super::{Clock, CudaClock, CudaError, Stamp};
 
 /// Runs `body` in a process of its own where `libcuda.so.1` is the double: this test once more, told so by its
 /// environment. `test` is its full name.
@@ -165,4 +165,11 @@ impl Double {
         let stream = self.stream.clone();
         CudaClock::on(ordinal, Box::new(move || Ok(handle(stream.get() as c_int))), Duration::ZERO)
     }
+}
+
+/// A span on the device: work between two stamps, which takes the host no time.
+pub fn span(double: &Double, clock: &mut CudaClock, host_ns: i64, work_ns: i64) -> (Stamp, Stamp) {
+    let begin = clock.stamp(host_ns).unwrap();
+    double.work(work_ns);
+    (begin, clock.stamp(host_ns).unwrap())
 }

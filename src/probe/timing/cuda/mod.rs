@@ -1,15 +1,19 @@
 //! A GPU's own clock: CUDA events on the stream that libtorch works on. Tested against a double of the driver, never
 //! yet run on a card.
 
+mod anchors;
 #[cfg(test)]
 pub mod double;
 mod driver;
+mod error;
 mod facts;
 mod load;
 mod no_gpu;
 mod nvml;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timeline_tests;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,41 +22,18 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::DriverError;
 
+use self::anchors::Anchors;
 use self::driver::{Context, Event, Stream};
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
+pub use error::CudaError;
 pub use facts::device_facts;
 pub use load::load_cuda;
 pub use no_gpu::why_no_gpu;
 
-/// Why a GPU cannot be timed.
-#[derive(Debug, thiserror::Error)]
-pub enum CudaError {
-    #[error(
-        "the CUDA driver library (libcuda.so.1) was not found; install NVIDIA's driver, or use --device cpu"
-    )]
-    NoDriver,
-    #[error("NVIDIA's driver has no function that tells the time between two events; install a newer one")]
-    NoEvents,
-    #[error("CUDA driver: {0}")]
-    Driver(#[from] DriverError),
-    #[error(transparent)]
-    Hook(#[from] HookError),
-    #[error("the device did not get through its work within {0:?}; is it hung, or does a kernel never end?")]
-    Hung(Duration),
-}
-
 /// How long the device may take for what a step has left it to do. A hung one must not hang the run's end.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An anchor older than this is replaced at the first opportunity: clocks drift apart by parts in a million, and the driver
-/// tells long times coarsely.
-const FRESH_NS: i64 = 1_000_000_000;
-/// One older than this says nothing of the host's timeline any more.
-const STALE_NS: i64 = 60 * FRESH_NS;
-/// How far apart two stamps may be on the host for the first to be an anchor if the device has reached it by the second.
-const CLOSE_NS: i64 = 100_000;
 
 /// Tells which stream is to be timed, at each stamp anew.
 type CurrentStream = Box<dyn FnMut() -> Result<Stream, HookError>>;
@@ -64,8 +45,7 @@ pub struct CudaClock {
     taken: VecDeque<Taken>,
     first: u64,
     unreached: u64,
-    /// Where the two timelines meet; the last is in use, those before it while a stamp refers to them.
-    anchors: VecDeque<Anchor>,
+    anchors: Anchors,
     spare: Vec<Event>,
     stream: CurrentStream,
     patience: Duration,
@@ -87,13 +67,6 @@ struct Taken {
     anchor: u64,
 }
 
-/// An event that the device reached at a known instant of the host's clock.
-struct Anchor {
-    number: u64,
-    event: Rc<Event>,
-    host_ns: i64,
-}
-
 impl CudaClock {
     /// A clock for the device with this number, on the stream that libtorch names there. Waits for the device, once:
     /// an instant must be known at which it was idle.
@@ -107,7 +80,7 @@ impl CudaClock {
             taken: VecDeque::new(),
             first: 0,
             unreached: 0,
-            anchors: VecDeque::new(),
+            anchors: Anchors::default(),
             spare: Vec::new(),
             stream,
             patience,
@@ -135,7 +108,7 @@ impl CudaClock {
                 return Err(CudaError::Hung(self.patience));
             }
         }
-        self.anchors.push_back(Anchor { number: 0, event: Rc::new(event), host_ns });
+        self.anchors.add(Rc::new(event), host_ns);
         Ok(())
     }
 
@@ -150,7 +123,7 @@ impl CudaClock {
         self.freshen(host_ns)?;
         let event = self.spare.pop().map_or_else(Event::create, Ok)?;
         event.record(stream)?;
-        let anchor = self.anchors.back().map_or(0, |anchor| anchor.number);
+        let anchor = self.anchors.newest();
         self.taken.push_back(Taken { event: Rc::new(event), stream, host_ns, anchor });
         Ok(Some(Stamp(self.first + self.taken.len() as u64 - 1)))
     }
@@ -158,11 +131,9 @@ impl CudaClock {
     /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
     /// already, and that was asked for just now, it did so then.
     fn freshen(&mut self, host_ns: i64) -> Result<(), DriverError> {
-        let Some((anchor, last)) = self.anchors.back().zip(self.taken.back()) else { return Ok(()) };
-        let old = host_ns - anchor.host_ns > FRESH_NS && last.host_ns > anchor.host_ns;
-        if old && host_ns - last.host_ns <= CLOSE_NS && last.event.is_done()? {
-            let (event, host_ns) = (last.event.clone(), last.host_ns);
-            self.anchors.push_back(Anchor { number: anchor.number + 1, event, host_ns });
+        let Some(last) = self.taken.back() else { return Ok(()) };
+        if self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done()? {
+            self.anchors.add(last.event.clone(), last.host_ns);
         }
         Ok(())
     }
@@ -199,10 +170,8 @@ impl CudaClock {
 
     fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
         let Some(taken) = self.taken(stamp) else { return Ok(None) };
-        let Some(anchor) = self.anchors.iter().find(|anchor| anchor.number == taken.anchor) else {
-            return Ok(None);
-        };
-        if taken.host_ns - anchor.host_ns > STALE_NS {
+        let Some(anchor) = self.anchors.get(taken.anchor) else { return Ok(None) };
+        if anchor.is_stale(taken.host_ns) {
             self.adrift = true;
             return Ok(None);
         }
@@ -242,9 +211,9 @@ impl Clock for CudaClock {
         if self.taken(end).is_none() || !self.reached(begin) {
             return;
         }
-        let number = self.anchors.back().map_or(0, |anchor| anchor.number + 1);
-        if let Some(Taken { event, host_ns, .. }) = self.taken(end) {
-            self.anchors.push_back(Anchor { number, event: event.clone(), host_ns: *host_ns });
+        let idle = self.taken(end).map(|taken| (taken.event.clone(), taken.host_ns));
+        if let Some((event, host_ns)) = idle {
+            self.anchors.add(event, host_ns);
         }
     }
 
@@ -288,9 +257,8 @@ impl Clock for CudaClock {
         }
         self.unreached = self.unreached.max(self.first);
         let needed = self.taken.front().map(|taken| taken.anchor);
-        while self.anchors.len() > 1 && needed.is_none_or(|needed| self.anchors[0].number < needed) {
-            let Some(anchor) = self.anchors.pop_front() else { break };
-            self.reuse(anchor.event);
+        for event in self.anchors.forget_before(needed) {
+            self.reuse(event);
         }
     }
 
