@@ -2,6 +2,8 @@
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{DriverError, result, sys};
 
@@ -146,4 +148,19 @@ pub fn is_capturing(stream: Stream) -> Result<bool, DriverError> {
         Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
         Err(error) => Err(error),
     }
+}
+
+/// Asks again and again, for so long; false if the answer was never yes.
+pub fn until<E>(patience: Duration, mut done: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
+    const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(10);
+    while !done()? {
+        if begin.elapsed() >= patience {
+            return Ok(false);
+        }
+        thread::sleep(pause);
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+    Ok(true)
 }

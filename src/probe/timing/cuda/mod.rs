@@ -17,13 +17,12 @@ mod timeline_tests;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudarc::driver::DriverError;
 
 use self::anchors::Anchors;
-use self::driver::{Context, Event, Stream};
+use self::driver::{Context, Event, Stream, until};
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
@@ -285,19 +284,4 @@ impl Drop for CudaClock {
 
 fn told(error: &CudaError) -> String {
     format!("device_ns: {error}; from then on the device was not timed")
-}
-
-/// Asks again and again, for so long; false if the answer was never yes.
-fn until<E>(patience: Duration, mut done: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
-    const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-    let begin = Instant::now();
-    let mut pause = Duration::from_micros(10);
-    while !done()? {
-        if begin.elapsed() >= patience {
-            return Ok(false);
-        }
-        thread::sleep(pause);
-        pause = (2 * pause).min(LONGEST_PAUSE);
-    }
-    Ok(true)
 }
