@@ -142,3 +142,29 @@ fn a_device_that_hangs_holds_back_a_few_steps_and_then_none() {
         assert!(double.calls_of("synchronize").is_empty());
     });
 }
+
+/// Nothing is known of what the device still has to do of a step that was left.
+#[test]
+fn after_a_step_that_was_left_the_next_one_has_no_exposed_times() {
+    on_the_double(&path("after_a_step_that_was_left_the_next_one_has_no_exposed_times"), |double| {
+        let mut run = Run::start(double);
+        run.step(0, 8 * MS);
+        double.pass(10 * MS);
+        run.spans.begin_step(1);
+        run.copy(2 * MS);
+        run.spans.leave_step(1);
+        run.end();
+        for step in 1..3 {
+            double.pass(10 * MS);
+            run.step(step, 8 * MS);
+        }
+        double.pass(10 * MS);
+        run.end();
+        let exposed = |step| {
+            let row = run.kept.step(step).step;
+            [row.transfer_ns, row.sync_ns, row.launch_ns].map(|ns| ns.is_some())
+        };
+        assert_eq!(run.kept.steps(), [0, 1, 2]);
+        assert_eq!([exposed(0), exposed(1), exposed(2)], [[true; 3], [false; 3], [true; 3]]);
+    });
+}

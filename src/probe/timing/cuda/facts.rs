@@ -25,7 +25,12 @@ pub fn device_facts(ordinal: i32) -> Result<(DeviceFacts, Vec<String>), CudaErro
     };
     let told = pci_bus_id(device).ok_or_else(|| "the driver does not tell the device's bus".to_owned());
     Ok(match told.and_then(|id| nvml::ask(&id)) {
-        Ok(from_nvml) => (from_nvml.into_facts(facts), vec![]),
+        Ok(from_nvml) => {
+            let untold = from_nvml.untold().join(", ");
+            let missing =
+                (!untold.is_empty()).then(|| format!("{untold}: NVML does not tell it of this device"));
+            (from_nvml.into_facts(facts), missing.into_iter().collect())
+        }
         Err(why) => (facts, vec![format!("driver_version, clocks and power of the device: {why}")]),
     })
 }

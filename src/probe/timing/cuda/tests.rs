@@ -240,7 +240,8 @@ fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
             cuda_runtime_version: facts.cuda_runtime_version.clone(),
             allocator_settings: facts.allocator_settings.clone(),
         };
-        assert_eq!((facts, missing), (told, vec![]));
+        let untold = vec!["power_limit_w: NVML does not tell it of this device".to_owned()];
+        assert_eq!((facts, missing), (told, untold));
         // NVML's double does not know the second device.
         let (facts, missing) = device_facts(1).unwrap();
         assert_eq!((facts.device_name.as_deref(), facts.driver_version), (Some("Double 1"), None));
