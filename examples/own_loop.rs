@@ -44,9 +44,9 @@ fn batch() -> (Tensor, Tensor) {
 
 /// Trains for 20 steps and keeps the account in `out`; returns the run's id.
 pub fn train(out: &str) -> Result<String, Box<dyn Error>> {
-    tch::manual_seed(1);
-    // The probe comes first, so that the model's own memory is seen.
+    // The probe comes first, so that the model's own memory is seen; on a GPU (`Options::device`) also before the seed.
     let mut probe = Probe::start(Options::new("own_loop").warmup(2), RunFolder::new(out))?;
+    tch::manual_seed(1);
     let store = nn::VarStore::new(Device::Cpu);
     let net = network(&store.root());
     let mut adam = nn::Adam::default().build(&store, 1e-3)?;

@@ -9,9 +9,10 @@ mod own_loop;
 mod program;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 
 use common::{MemorySink, turn};
-use program::{ROOT, Runs};
+use program::{ROOT, Runs, stderr};
 use stepledger::probe::{HookError, Options, Probe, ProbeError, scope, this_thread_loads};
 use stepledger::record::{Category, Moment, RunStatus, Trace};
 use tch::{Device, Kind, Tensor, nn};
@@ -226,4 +227,26 @@ fn a_full_buffer_counts_what_it_drops_and_goes_on() {
         assert_eq!(moment.bytes.total(), moment.allocator_bytes);
     }
     assert_eq!(kept.steps[2].step.difference_bytes, Some(0));
+}
+
+/// A libtorch of another version than this was built for, where it says so: a double of that function.
+#[test]
+fn another_libtorch_is_refused_before_anything_is_hooked() {
+    let runs = Runs::new();
+    let double = runs.file("libother.so");
+    let source = format!("{ROOT}/tests/doubles/other_libtorch.c");
+    let mut compiler = Command::new("cc");
+    let built = compiler.args(["-shared", "-fPIC", "-o"]).arg(&double).arg(source).status().unwrap();
+    assert!(built.success());
+    let mut calibrate = program::program();
+    calibrate.arg("calibrate").env("STEPLEDGER_HOME", runs.path());
+    for mut command in [runs.command("--steps 1"), calibrate] {
+        let output = command.env("LD_PRELOAD", &double).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        for words in ["libtorch 2.10.0 is loaded", "built for 2.11.0", "LD_LIBRARY_PATH"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+    assert!(!runs.file("runs").exists());
 }

@@ -7,7 +7,7 @@ use stepledger_core::cli::{
 
 use super::progress::Progress;
 use super::reference::reference_rates;
-use crate::probe::{Options, machine};
+use crate::probe::{Options, check_libtorch, machine};
 use crate::record::{RunRow, RunStatus, Trace};
 use crate::report::{Asked, summarize};
 use crate::rules::Lang;
@@ -16,6 +16,7 @@ use crate::train::{AdamWConfig, Config, CopyConfig, Files, TrainError, device, t
 
 /// Trains, keeps the account, and prints it.
 pub fn run(args: &RunArgs) -> Outcome {
+    check_libtorch().map_err(Exit::input)?;
     let config = config(args).map_err(Exit::input)?;
     let folder = RunFolder::new(&args.account.out);
     let mut progress = Progress::new(config.total_steps() as u64, args.account.quiet);

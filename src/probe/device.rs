@@ -1,21 +1,28 @@
 //! What the device's clock says of spans that are closed.
 
-use super::shares::COMPUTE;
+use super::activities::{activities, launch_gaps, outer_spans};
 use super::spans::Span;
 use super::timing::{Clock, Stamp};
-use crate::ledger::{Activity, Exposed, Interval, exposed};
-use crate::record::SpanKind;
+use crate::ledger::{Exposed, Interval, exposed};
 
-/// The device's clock, and what the last step left it to do.
+/// The device's clock, and what the steps before left it to do.
 pub struct DeviceTimes {
     clock: Box<dyn Clock>,
-    /// What reaches beyond the end of the last step: the device works behind the host.
+    /// `None` where something was not timed that may not have ended yet.
+    before: Option<Before>,
+}
+
+/// The device works behind the host: what reaches beyond the end of the last step, and when the device got through all
+/// that it was given until then.
+#[derive(Debug, Default)]
+struct Before {
     tail: Vec<Interval>,
+    through_ns: Option<i64>,
 }
 
 impl DeviceTimes {
     pub fn new(clock: Box<dyn Clock>) -> Self {
-        DeviceTimes { clock, tail: Vec::new() }
+        DeviceTimes { clock, before: Some(Before::default()) }
     }
 
     pub fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
@@ -59,28 +66,33 @@ impl DeviceTimes {
         Some(self.clock.host_ns(end)? - span.end_ns)
     }
 
-    /// What the step from `begin_ns` to `end_ns` was spent on. The phases that compute count as one kernel each, from
-    /// their first instant on the device to their last: what happens between their kernels, nobody here sees. `None`
-    /// where a span was not timed.
-    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, spans: &[Span]) -> Option<Exposed> {
-        let mut intervals = std::mem::take(&mut self.tail);
-        for span in spans {
-            if let Some(activity) = activity(span) {
-                intervals.push(self.interval(activity, span)?);
-            }
-        }
-        self.tail.extend(intervals.iter().filter(|interval| interval.end_ns > end_ns));
-        Some(exposed(begin_ns, end_ns, &intervals))
+    /// Says that the device may be at work of which nothing is known.
+    pub fn lose_track(&mut self) {
+        self.before = None;
     }
 
-    /// On the host's timeline: waiting is the host's, the rest the device's.
-    fn interval(&mut self, activity: Activity, span: &Span) -> Option<Interval> {
-        if activity == Activity::Sync {
-            return Some(Interval { activity, begin_ns: span.begin_ns, end_ns: span.end_ns });
+    /// What the step from `begin_ns` to `end_ns` was spent on. The phases that compute count as one kernel each, from
+    /// their first instant on the device to their last, without the copies and waits in them: what happens between
+    /// their kernels, nobody here sees. `None` where a span was not timed, and where the device may still have been at
+    /// one.
+    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, spans: &[Span]) -> Option<Exposed> {
+        let before = self.before.take();
+        let mut intervals = activities(spans, &mut *self.clock)?;
+        let mut outer = outer_spans(spans, &mut *self.clock)?;
+        outer.sort_by_key(|span| span.asked_ns);
+        // Once it begins one of these, it is through all that came before.
+        let known = before.is_some() || outer.first().is_some_and(|first| first.begin_ns <= end_ns);
+        let timed = before.is_some();
+        let Before { tail, through_ns } = before.unwrap_or_default();
+        intervals.extend(launch_gaps(through_ns, &outer));
+        intervals.extend(tail);
+        let parts = exposed(begin_ns, end_ns, &intervals);
+        if known {
+            intervals.retain(|interval| interval.end_ns > end_ns);
+            let through_ns = outer.iter().map(|span| span.end_ns).max().max(through_ns);
+            self.before = Some(Before { tail: intervals, through_ns });
         }
-        let (begin, end) = span.device?;
-        let (begin_ns, end_ns) = (self.clock.host_ns(begin)?, self.clock.host_ns(end)?);
-        Some(Interval { activity, begin_ns, end_ns })
+        timed.then_some(parts)
     }
 
     pub fn missing(&self) -> Vec<String> {
@@ -88,85 +100,6 @@ impl DeviceTimes {
     }
 }
 
-fn activity(span: &Span) -> Option<Activity> {
-    match span.kind {
-        SpanKind::Phase => COMPUTE.contains(&span.phase).then_some(Activity::Kernel),
-        SpanKind::Transfer => Some(Activity::Transfer),
-        SpanKind::Sync => Some(Activity::Sync),
-        SpanKind::Scope | SpanKind::Node | SpanKind::Between => None,
-    }
-}
-
 fn last(spans: &[Span]) -> Option<Stamp> {
     spans.iter().filter_map(|span| span.device.map(|(begin, end)| begin.max(end))).max()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::probe::names::ROOT;
-    use crate::record::Phase;
-
-    /// A device that reaches stamp number n at instant n.
-    struct Numbers;
-
-    impl Clock for Numbers {
-        fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
-            u64::try_from(host_ns).ok().map(Stamp::numbered)
-        }
-
-        fn pin(&mut self, _: Stamp, _: Stamp) {}
-
-        fn reached(&mut self, _: Stamp) -> bool {
-            true
-        }
-
-        fn wait(&mut self, _: Stamp) {}
-
-        fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64> {
-            Some(self.host_ns(end)? - self.host_ns(begin)?)
-        }
-
-        fn host_ns(&mut self, stamp: Stamp) -> Option<i64> {
-            (0..1000).find(|&number| Stamp::numbered(number) == stamp).map(|number| number as i64)
-        }
-
-        fn forget(&mut self, _: Stamp) {}
-
-        fn missing(&self) -> Vec<String> {
-            vec![]
-        }
-    }
-
-    /// From and until when on the host, and on the device.
-    fn span(kind: SpanKind, phase: Phase, host: (i64, i64), device: Option<(u64, u64)>) -> Span {
-        let device = device.map(|(begin, end)| (Stamp::numbered(begin), Stamp::numbered(end)));
-        Span { kind, phase, scope: ROOT, begin_ns: host.0, end_ns: host.1, device }
-    }
-
-    #[test]
-    fn each_instant_of_a_step_is_exposed_once_and_the_device_works_on_beyond_it() {
-        let mut device = DeviceTimes::new(Box::new(Numbers));
-        let batch = span(SpanKind::Transfer, Phase::Dataloader, (1, 5), Some((2, 30)));
-        let forward = span(SpanKind::Phase, Phase::Forward, (6, 50), Some((30, 90)));
-        assert_eq!(device.lead_ns(&forward), Some(40));
-        let loader = span(SpanKind::Phase, Phase::Dataloader, (0, 5), Some((1, 30)));
-        let first = device.exposed(0, 60, &[loader, batch, forward]).unwrap();
-        let parts = Exposed { transfer_ns: 28, kernel_ns: 30, idle_ns: 2, ..Exposed::default() };
-        assert_eq!(first, parts);
-        // The next step waits while the first one's kernels still run until 90, and then for nothing.
-        let waiting = span(SpanKind::Sync, Phase::Other, (70, 95), Some((90, 91)));
-        let second = device.exposed(60, 100, &[waiting]).unwrap();
-        assert_eq!(second, Exposed { kernel_ns: 30, sync_ns: 5, idle_ns: 5, ..Exposed::default() });
-    }
-
-    #[test]
-    fn a_step_with_a_span_that_was_not_timed_has_no_exposed_times() {
-        let mut device = DeviceTimes::new(Box::new(Numbers));
-        let forward = span(SpanKind::Phase, Phase::Forward, (6, 50), None);
-        assert_eq!(device.exposed(0, 60, &[forward]), None);
-        // A scope is nested in what counts already.
-        let scope = span(SpanKind::Scope, Phase::Forward, (6, 50), None);
-        assert_eq!(device.exposed(60, 70, &[scope]).map(|parts| parts.idle_ns), Some(10));
-    }
 }

@@ -11,6 +11,8 @@ pub enum ProbeError {
     Hook(#[from] HookError),
     #[error(transparent)]
     Cuda(#[from] CudaError),
+    #[error("{0}; install a libtorch for CUDA, or watch the CPU")]
+    NoCudaHalf(String),
     #[error("a limit on memory takes a trace of allocations: it is the hook that keeps it")]
     LimitWithoutTrace,
     /// The place for the records could not be opened; nothing has been run.

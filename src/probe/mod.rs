@@ -1,10 +1,17 @@
 //! The instruments: a [`Probe`] watches a training loop, step by step, and hands each step's records to a
 //! [`Sink`](crate::record::Sink).
 
+mod activities;
 mod current;
 mod device;
+#[cfg(test)]
+mod device_tests;
 mod error;
+#[cfg(test)]
+mod gpu_tests;
 mod hook;
+#[cfg(test)]
+mod kept;
 mod machine;
 mod memory;
 mod names;
@@ -25,11 +32,14 @@ mod watched;
 
 pub use current::{Scope, scope, transfer, waiting};
 pub use error::ProbeError;
-pub use hook::{BYTES_PER_EVENT, CopyObserver, HookError, libtorch_error, this_thread_loads, torch_version};
+pub use hook::{
+    BYTES_PER_EVENT, CopyObserver, HookError, check_libtorch, libtorch_error, this_thread_loads,
+    torch_version,
+};
 pub use machine::machine;
 pub use options::Options;
 pub use recompute::Recomputation;
 pub use self_test::{SelfTest, self_test};
 pub use session::Probe;
 pub use step::{Step, StepSummary};
-pub use timing::{CudaError, NvtxLayer, load_cuda};
+pub use timing::{CudaError, NvtxLayer, load_cuda, why_no_gpu};

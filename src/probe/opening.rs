@@ -67,9 +67,10 @@ const ON_A_CPU: &str =
 
 const ON_A_GPU: [&str; 3] = [
     "host memory: the account is that of the device",
-    "launch_ns: nothing sees the launches of kernels without CUPTI",
-    "kernels: without CUPTI, what transfer_ns and sync_ns leave out is forward, backward and optimizer from their first \
-     instant on the device to their last, with the gaps between kernels",
+    "launch_ns: without CUPTI it is a lower bound: the device waiting for the host between two phases is seen, between \
+     the kernels of one it is not",
+    "device_busy_pct: without CUPTI it is an upper bound: forward, backward and optimizer from their first instant on the \
+     device to their last, with the gaps between kernels",
 ];
 
 /// Sorts by time; the tail tells apart runs that start in the same second.

@@ -5,7 +5,7 @@ use std::mem;
 use super::error::ProbeError;
 use super::hook;
 use super::memory::Memory;
-use super::shares::{busy_pct, waited_ns};
+use super::shares::{compute_pct, kernel_pct, waited_ns};
 use super::spans::{Span, Spans};
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
@@ -112,10 +112,10 @@ impl Recorder {
         spans: &mut Spans,
     ) -> Result<(), ProbeError> {
         self.read();
-        let row = self.complete(row, observed_ns)?;
+        let due = self.unflushed + self.waiting.len() + 1 >= self.flush_every;
+        let row = self.complete(row, observed_ns, due)?;
         let identities = mem::take(&mut self.identities);
         self.waiting.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
-        let due = self.unflushed + self.waiting.len() >= self.flush_every;
         if due || self.waiting.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
             self.settle(spans, MOST_BEHIND);
         }
@@ -149,17 +149,18 @@ impl Recorder {
         self.sink.end(run, &open).map_err(ProbeError::Sink)
     }
 
-    /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost.
-    fn complete(&mut self, row: StepRow, observed_ns: i64) -> Result<StepRow, ProbeError> {
+    /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost. What
+    /// takes long to learn is asked after the first step, and where a flush is `due`.
+    fn complete(&mut self, row: StepRow, observed_ns: i64, due: bool) -> Result<StepRow, ProbeError> {
         let Some(memory) = &self.memory else { return Ok(row) };
-        let beside = memory.hook.beside()?;
+        let beside = memory.hook.beside(due || row.step == 0)?;
         let dropped = memory.hook.dropped() as i64;
         let before = mem::replace(&mut self.findings.dropped_events, dropped);
         Ok(StepRow {
             dropped_events: dropped - before,
             rounding_bytes: beside.map(|beside| beside.rounding_bytes),
             cached_bytes: beside.map(|beside| beside.cached_bytes),
-            non_torch_bytes: beside.map(|beside| beside.non_torch_bytes),
+            non_torch_bytes: beside.and_then(|beside| beside.non_torch_bytes),
             observer_ns: hook::now_ns() - observed_ns + mem::take(&mut self.carried_observer_ns),
             ..row
         })
@@ -186,7 +187,14 @@ impl Recorder {
         {
             let account = self.file(Some(row.step), &identities, spans);
             let phases = spans.rows(&closed, row.step, row.wall_ns, &account.backward);
-            (row.transfer_ns, row.sync_ns) = spans.exposed(since_ns, since_ns + row.wall_ns, &closed);
+            let exposed = spans.exposed(since_ns, since_ns + row.wall_ns, &closed);
+            row.device_busy_pct = match spans.device {
+                Some(_) => exposed.and_then(|parts| kernel_pct(&parts)),
+                None => compute_pct(&phases, row.wall_ns),
+            };
+            row.transfer_ns = exposed.map(|parts| parts.transfer_ns);
+            row.sync_ns = exposed.map(|parts| parts.sync_ns);
+            row.launch_ns = exposed.map(|parts| parts.launch_ns);
             spans.forget(&closed);
             self.unflushed += 1;
             self.unflushed_lifetimes += account.ended.len();
@@ -242,7 +250,6 @@ impl Recorder {
 fn records(row: StepRow, phases: Vec<PhaseRow>, account: StepAccount, traced: bool) -> StepRecords {
     let StepAccount { moments, ended, events, peak_bytes, peak_phase, difference_bytes, .. } = account;
     let step = StepRow {
-        device_busy_pct: busy_pct(&phases, row.wall_ns),
         cpu_wait_ns: Some(waited_ns(&phases)),
         events,
         peak_bytes: traced.then_some(peak_bytes),

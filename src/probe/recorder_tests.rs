@@ -1,51 +1,13 @@
 //! Steps on a device that works behind the host, which is a double of the driver: nothing of it is a measurement.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use super::hook;
+use super::kept::Kept;
 use super::recorder::Recorder;
 use super::spans::Spans;
 use super::timing::double::{Double, on_the_double};
-use crate::record::{
-    AllocationRow, BetweenRecords, Phase, PhaseRow, RunRow, Sink, SinkError, SpanKind, StepRecords, StepRow,
-};
+use crate::record::{Phase, SpanKind, StepRow};
 
 const MS: i64 = 1_000_000;
-
-#[derive(Clone, Default)]
-struct Kept(Rc<RefCell<Vec<StepRecords>>>);
-
-impl Sink for Kept {
-    fn begin(&mut self, _: &RunRow) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn push(&mut self, records: StepRecords) {
-        self.0.borrow_mut().push(records);
-    }
-
-    fn push_between(&mut self, _: BetweenRecords) {}
-
-    fn flush(&mut self, _: &[AllocationRow]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: &RunRow, _: &[AllocationRow]) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
-impl Kept {
-    fn steps(&self) -> Vec<i64> {
-        self.0.borrow().iter().map(|records| records.step.step).collect()
-    }
-
-    fn row(&self, step: usize, kind: SpanKind, phase: Phase) -> PhaseRow {
-        let records = &self.0.borrow()[step];
-        records.phases.iter().find(|row| (row.kind, row.phase) == (kind, phase)).unwrap().clone()
-    }
-}
 
 /// A run on the double: every step is due as soon as it has ended.
 struct Run<'a> {
@@ -119,9 +81,10 @@ fn a_step_is_filed_when_the_device_is_through_it() {
             assert_eq!((&*transfer.name, transfer.device_ns, transfer.calls), ("transfer", Some(2 * MS), 1));
             assert!(run.kept.row(step, SpanKind::Phase, Phase::Forward).lead_ns.is_some_and(|ns| ns >= 0));
             assert_eq!(run.kept.row(step, SpanKind::Scope, Phase::Forward).lead_ns, None);
-            let row = run.kept.0.borrow()[step].step.clone();
-            let exposed = row.transfer_ns.unwrap() + row.sync_ns.unwrap();
-            assert!((0..=row.wall_ns).contains(&exposed) && row.launch_ns.is_none());
+            let row = run.kept.step(step).step;
+            let exposed = [row.transfer_ns, row.sync_ns, row.launch_ns].map(Option::unwrap);
+            assert!((0..=row.wall_ns).contains(&exposed.iter().sum()), "{exposed:?}");
+            assert!(row.device_busy_pct.is_some_and(|pct| (0.0..=100.0).contains(&pct)));
         }
         assert!(double.calls_of("synchronize").is_empty());
         drop(run);
@@ -152,6 +115,10 @@ fn a_device_that_is_lost_costs_its_times_and_no_row() {
         for step in 2..8 {
             assert_eq!((forward(step).device_ns, forward(step).lead_ns), (None, None), "step {step}");
             assert!(forward(step).total_ns > 0);
+            // Nor does the host's time pass for the device's.
+            let row = run.kept.step(step).step;
+            let of_device = (row.device_busy_pct, row.transfer_ns, row.sync_ns, row.launch_ns);
+            assert_eq!(of_device, (None, None, None, None), "step {step}");
         }
         let missing = run.spans.device.as_ref().unwrap().missing();
         assert!(missing.len() == 1 && missing[0].contains("ECC"), "{missing:?}");
@@ -173,5 +140,31 @@ fn a_device_that_hangs_holds_back_a_few_steps_and_then_none() {
         assert_eq!(run.kept.steps(), (0..5).collect::<Vec<_>>());
         assert_eq!(run.kept.row(4, SpanKind::Phase, Phase::Forward).device_ns, None);
         assert!(double.calls_of("synchronize").is_empty());
+    });
+}
+
+/// Nothing is known of what the device still has to do of a step that was left.
+#[test]
+fn after_a_step_that_was_left_the_next_one_has_no_exposed_times() {
+    on_the_double(&path("after_a_step_that_was_left_the_next_one_has_no_exposed_times"), |double| {
+        let mut run = Run::start(double);
+        run.step(0, 8 * MS);
+        double.pass(10 * MS);
+        run.spans.begin_step(1);
+        run.copy(2 * MS);
+        run.spans.leave_step(1);
+        run.end();
+        for step in 1..3 {
+            double.pass(10 * MS);
+            run.step(step, 8 * MS);
+        }
+        double.pass(10 * MS);
+        run.end();
+        let exposed = |step| {
+            let row = run.kept.step(step).step;
+            [row.transfer_ns, row.sync_ns, row.launch_ns].map(|ns| ns.is_some())
+        };
+        assert_eq!(run.kept.steps(), [0, 1, 2]);
+        assert_eq!([exposed(0), exposed(1), exposed(2)], [[true; 3], [false; 3], [true; 3]]);
     });
 }

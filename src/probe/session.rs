@@ -16,7 +16,7 @@ use super::options::Options;
 use super::recorder::{Findings, Recorder};
 use super::spans::Spans;
 use super::step::Step;
-use super::timing::{Clock, CudaClock};
+use super::timing::{Clock, CudaClock, load_cuda};
 use super::watched::{self, Watched};
 use crate::record::{Detail, FailedAllocation, Phase, RunRow, RunStatus, Sink, StepRow};
 
@@ -36,7 +36,12 @@ pub struct Probe {
 
 impl Probe {
     /// Turns the instruments on; the records will go to `sink`.
+    ///
+    /// On a GPU this comes before anything that asks libtorch about CUDA, `tch::manual_seed` included: libtorch looks for
+    /// its CUDA half once, and tch does not load it. Here it is loaded and made ready; where something must come before
+    /// the probe, [`load_cuda`](super::load_cuda) comes before that.
     pub fn start(options: Options, sink: impl Sink + 'static) -> Result<Self, ProbeError> {
+        hook::check_libtorch()?;
         let device = device_clock(options.device)?;
         let (memory, epoch_ns) = Memory::start(&options)?;
         let hook = memory.as_ref().map(|memory| memory.hook.clone());
@@ -127,10 +132,11 @@ impl Probe {
         Ok(self.run.clone())
     }
 
-    /// Looks up which blocks are variables and gradients at this instant.
+    /// Looks up which blocks are variables, gradients and libraries' workspaces at this instant.
     pub(super) fn identify(&mut self) -> Result<(), ProbeError> {
         if self.recorder.traces_memory() {
             self.recorder.identify(self.watched.identities()?);
+            self.recorder.identify(watched::library_workspaces()?);
         }
         Ok(())
     }
@@ -185,7 +191,7 @@ impl Probe {
         self.run.reason = reason;
         self.run.finished_at = Some(Utc::now());
         if let Some(device) = &self.spans.borrow().device {
-            self.run.missing.extend(device.missing().iter().map(|missing| format!("device_ns: {missing}")));
+            self.run.missing.extend(device.missing());
         }
         if dropped_events > 0 {
             self.run.missing.push(format!(
@@ -243,7 +249,11 @@ pub(super) fn in_phase<T>(spans: &RefCell<Spans>, phase: Phase, depth: usize, wo
 
 fn device_clock(device: Device) -> Result<Option<Box<dyn Clock>>, ProbeError> {
     match device {
-        Device::Cuda(ordinal) => Ok(Some(Box::new(CudaClock::new(ordinal as i32)?))),
+        Device::Cuda(ordinal) => {
+            load_cuda().map_err(ProbeError::NoCudaHalf)?;
+            hook::init_cuda()?;
+            Ok(Some(Box::new(CudaClock::new(ordinal as i32)?)))
+        }
         _ => Ok(None),
     }
 }

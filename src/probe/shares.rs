@@ -1,16 +1,21 @@
-//! What follows from a step's phase rows alone.
+//! What follows from a step's phase rows and exposed times alone.
 
+use crate::ledger::Exposed;
 use crate::record::{Phase, PhaseRow, SpanKind};
 
-/// The share of the step that the device computed: by its own clock where it has one; else that of the
-/// phases that compute.
-pub fn busy_pct(phases: &[PhaseRow], wall_ns: i64) -> Option<f64> {
-    let in_phases = || phases.iter().filter(|row| row.kind == SpanKind::Phase);
-    let on_device: Option<i64> =
-        in_phases().filter(|row| COMPUTE.contains(&row.phase)).map(|row| row.device_ns).sum();
-    let busy_ns = on_device.filter(|&ns| ns > 0).unwrap_or_else(|| total_ns(phases, &COMPUTE));
-    // Clocks of two kinds may disagree by a little.
-    (wall_ns > 0).then(|| (100.0 * busy_ns as f64 / wall_ns as f64).min(100.0))
+/// The share of the step that a CPU computed: that of the phases that compute.
+pub fn compute_pct(phases: &[PhaseRow], wall_ns: i64) -> Option<f64> {
+    share_pct(total_ns(phases, &COMPUTE), wall_ns)
+}
+
+/// The share of the step that a device with a clock of its own computed, at most: kernels are not told from the gaps
+/// between them.
+pub fn kernel_pct(exposed: &Exposed) -> Option<f64> {
+    share_pct(exposed.kernel_ns, exposed.total_ns())
+}
+
+fn share_pct(part_ns: i64, wall_ns: i64) -> Option<f64> {
+    (wall_ns > 0).then(|| 100.0 * part_ns as f64 / wall_ns as f64)
 }
 
 /// The phases in which the device computes.

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use super::names::ROOT;
 use super::spans::{Span, Spans};
-use crate::ledger::NodeTime;
+use crate::ledger::{Exposed, NodeTime};
 use crate::record::{Phase, PhaseRow, SpanKind};
 
 impl Spans {
@@ -37,13 +37,9 @@ impl Spans {
         rows
     }
 
-    /// The exposed transfers and waits of the step from `begin_ns` to `end_ns`, where the device was timed.
-    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, closed: &[Span]) -> (Option<i64>, Option<i64>) {
-        let device = self.device.as_mut();
-        device
-            .and_then(|device| device.exposed(begin_ns, end_ns, closed))
-            .map(|exposed| (exposed.transfer_ns, exposed.sync_ns))
-            .unzip()
+    /// What the step from `begin_ns` to `end_ns` was spent on, where the device was timed.
+    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, closed: &[Span]) -> Option<Exposed> {
+        self.device.as_mut()?.exposed(begin_ns, end_ns, closed)
     }
 
     /// Says that the device's instants of these spans will not be asked for again.

@@ -45,6 +45,8 @@ pub struct Spans {
     pub(super) device: Option<DeviceTimes>,
     ranges: timing::Ranges,
     in_step: bool,
+    /// A step was left, and what the device still has to do of it is not known.
+    left: bool,
     open: Vec<Open>,
     closed: Vec<Span>,
 }
@@ -61,6 +63,7 @@ impl Spans {
             device: device.map(DeviceTimes::new),
             ranges: timing::Ranges::new(),
             in_step: false,
+            left: false,
             open: Vec::new(),
             closed: Vec::new(),
         }
@@ -84,6 +87,7 @@ impl Spans {
     pub fn leave_step(&mut self, step: i64) {
         self.mark(kind::STEP_LEFT, step as u64);
         self.in_step = false;
+        self.left = true;
         self.closed.clear();
     }
 
@@ -146,6 +150,9 @@ impl Spans {
     /// What has been closed between steps, which no longer is kept.
     pub fn take_between(&mut self) -> Vec<Span> {
         self.in_step = false;
+        if let (true, Some(device)) = (mem::take(&mut self.left), &mut self.device) {
+            device.lose_track();
+        }
         self.take_closed()
     }
 

@@ -80,6 +80,19 @@ pub fn states<'a>(
     Ok(known.map(|(name, id)| Identity { id, filing, name: name.into() }).collect())
 }
 
+/// What CUDA's libraries have been lent for good. Each thread that computes has its own, so that of backward's is made in
+/// backward, outlives it, and is no gradient.
+pub fn library_workspaces() -> Result<Vec<Identity>, HookError> {
+    let mut known = Vec::new();
+    for (lt, name) in [(false, "cublas"), (true, "cublaslt")] {
+        let blocks = hook::library_workspaces(lt)?;
+        let name: Arc<str> = name.into();
+        let filing = Filing::workspace(Detail::LibraryWorkspace);
+        known.extend(blocks.into_iter().map(|id| Identity { id, filing, name: name.clone() }));
+    }
+    Ok(known)
+}
+
 fn storage(tensor: &Tensor) -> usize {
     tensor.data_ptr() as usize
 }

@@ -12,6 +12,7 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use super::config::{Config, CopyConfig};
 use super::error::TrainError;
+use super::ops::pin_memory;
 use crate::probe::transfer;
 
 /// The text that comes with the program: sums such as `12+35=47`; see `data/README.md`.
@@ -119,7 +120,7 @@ impl Batch {
         if device == Device::Cpu {
             return Ok(self);
         }
-        let pinned = |tensor: Tensor| if copy.pin_memory { tensor.f_pin_memory(device) } else { Ok(tensor) };
+        let pinned = |tensor: Tensor| if copy.pin_memory { pin_memory(&tensor) } else { Ok(tensor) };
         let (tokens, targets) = (pinned(self.tokens)?, pinned(self.targets)?);
         let _transfer = transfer();
         let copied = |tensor: &Tensor| tensor.f_internal_to_copy((Kind::Int64, device), copy.async_copy);

@@ -1,7 +1,7 @@
 //! Operators with numbers among their arguments, whose failure is an error.
 //!
 //! tch has them, but frees the number before it reads libtorch's error, takes the error for that of the freeing,
-//! and panics. Out of memory is a normal outcome here.
+//! and panics. Out of memory is a normal outcome here. And pinning, for which tch names a device, which is deprecated.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -15,6 +15,7 @@ unsafe extern "C" {
     fn sl_divide(tensor: RawTensor, divisor: f64, made: *mut *mut c_void) -> c_int;
     fn sl_masked_fill(tensor: RawTensor, mask: RawTensor, value: f64, made: *mut *mut c_void) -> c_int;
     fn sl_arange(end: i64, like: RawTensor, made: *mut *mut c_void) -> c_int;
+    fn sl_pin_memory(tensor: RawTensor, made: *mut *mut c_void) -> c_int;
 }
 
 pub fn multiply(tensor: &Tensor, factor: f64) -> Result<Tensor, TchError> {
@@ -39,6 +40,12 @@ pub fn arange(end: i64, like: &Tensor) -> Result<Tensor, TchError> {
     made(|place| unsafe { sl_arange(end, raw(like), place) })
 }
 
+/// A copy in memory that the system does not page, which the GPU can read by itself.
+pub fn pin_memory(tensor: &Tensor) -> Result<Tensor, TchError> {
+    // SAFETY: a live tensor, and a place for the new one.
+    made(|place| unsafe { sl_pin_memory(raw(tensor), place) })
+}
+
 fn raw(tensor: &Tensor) -> RawTensor {
     tensor.as_ptr() as RawTensor
 }
@@ -48,4 +55,38 @@ fn made(make: impl FnOnce(*mut *mut c_void) -> c_int) -> Result<Tensor, TchError
     checked(make(&raw mut place))?;
     // SAFETY: the shim has put a new `at::Tensor` there, which is ours alone.
     Ok(unsafe { Tensor::from_ptr(place.cast()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use tch::{Device, Kind};
+
+    use super::*;
+
+    /// What a process says on stderr that pins a tensor in this way.
+    fn said_while(pinning: &str) -> String {
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let test = format!("{module}::pinning_warns_of_nothing");
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([&test, "--exact", "--nocapture"]).env("STEPLEDGER_PINNING", pinning);
+        let output = child.output().unwrap();
+        assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// There is nothing to pin for without a GPU; the warning comes before that.
+    #[test]
+    fn pinning_warns_of_nothing() {
+        let tensor = Tensor::zeros([4], (Kind::Float, Device::Cpu));
+        match std::env::var("STEPLEDGER_PINNING").as_deref() {
+            Ok("ours") => drop(pin_memory(&tensor)),
+            Ok(_) => drop(tensor.f_pin_memory(Device::Cuda(0))),
+            Err(_) => {
+                assert!(said_while("tch's").contains("deprecated"), "what ours is there to avoid");
+                assert_eq!(said_while("ours"), "");
+            }
+        }
+    }
 }

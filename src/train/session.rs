@@ -13,7 +13,7 @@ use super::error::TrainError;
 use super::model::{Model, build};
 use super::ops::divide;
 use super::weights;
-use crate::probe::{Options, Probe, Step, StepSummary, scope, waiting};
+use crate::probe::{Options, Probe, Step, StepSummary, scope, waiting, why_no_gpu};
 use crate::record::{Detail, RunRow, RunStatus, Sink};
 use crate::theory::{Precision, ZeroGrad};
 
@@ -36,9 +36,9 @@ pub fn train(
         path.as_deref().map_or(Ok(()), |path| weights::check_writable(path, flag))?;
     }
     tch::set_num_threads(config.threads);
-    tch::manual_seed(config.seed);
-    // The probe comes first, so that the model's own memory is seen.
+    // The probe comes first, so that the model's own memory is seen, and that libtorch finds its CUDA half.
     let mut probe = Probe::start(options, sink)?;
+    tch::manual_seed(config.seed);
     // It lives until the account closes: what it holds is alive then.
     let mut trainer = None;
     let outcome = Trainer::new(config, text, &mut probe)
@@ -219,19 +219,51 @@ fn read(loss: Tensor) -> Result<f64, TrainError> {
 
 /// Reads `cpu`, `cuda` or `cuda:N`, and checks that libtorch can work there.
 pub fn device(name: &str) -> Result<Device, TrainError> {
-    let bad = |reason: &str| TrainError::Device { device: name.to_owned(), reason: reason.to_owned() };
-    let ordinal = match name.split_once(':') {
-        _ if name == "cpu" => return Ok(Device::Cpu),
-        _ if name == "cuda" => 0,
-        Some(("cuda", number)) => number.parse().map_err(|_| bad("allowed: cpu, cuda, cuda:0, cuda:1, …"))?,
-        _ => return Err(bad("allowed: cpu, cuda, cuda:0, cuda:1, …")),
+    let bad = |reason: String| TrainError::Device { device: name.to_owned(), reason };
+    let Some(ordinal) = ordinal(name).map_err(bad)? else { return Ok(Device::Cpu) };
+    crate::probe::load_cuda().map_err(bad)?;
+    among(ordinal, tch::Cuda::device_count()).map_err(bad)
+}
+
+/// The number of the GPU that a name stands for; `None` for the CPU.
+fn ordinal(name: &str) -> Result<Option<usize>, String> {
+    let number = match name {
+        "cpu" => return Ok(None),
+        "cuda" => Some(0),
+        _ => name.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
     };
-    crate::probe::load_cuda().map_err(|reason| bad(&reason))?;
-    match tch::Cuda::device_count() {
-        0 => Err(bad("libtorch sees no GPU (is NVIDIA's driver installed, and CUDA_VISIBLE_DEVICES right?)")),
-        count if ordinal as i64 >= count => {
-            Err(bad(&format!("this machine has {count}: cuda:0 to cuda:{}", count - 1)))
+    number.map(Some).ok_or_else(|| "allowed: cpu, cuda, cuda:0, cuda:1, …".to_owned())
+}
+
+/// The GPU with this number, of as many as libtorch sees.
+fn among(ordinal: usize, count: i64) -> Result<Device, String> {
+    match count {
+        ..=0 => Err(why_no_gpu()),
+        _ if (ordinal as i64) < count => Ok(Device::Cuda(ordinal)),
+        1 => Err("this machine has one GPU: cuda:0".to_owned()),
+        _ => Err(format!("this machine has {count} GPUs: cuda:0 to cuda:{}", count - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_devices_are_read_and_others_are_refused() {
+        assert_eq!(ordinal("cpu"), Ok(None));
+        assert_eq!(ordinal("cuda"), Ok(Some(0)));
+        assert_eq!(ordinal("cuda:7"), Ok(Some(7)));
+        for name in ["gpu", "cuda:", "cuda:-1", "cuda:x", "CUDA", ""] {
+            assert!(ordinal(name).is_err_and(|reason| reason.contains("allowed: cpu")), "{name}");
         }
-        _ => Ok(Device::Cuda(ordinal)),
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_refused_with_those_that_are() {
+        assert_eq!(among(0, 1), Ok(Device::Cuda(0)));
+        assert_eq!(among(7, 8), Ok(Device::Cuda(7)));
+        assert_eq!(among(7, 1).unwrap_err(), "this machine has one GPU: cuda:0");
+        assert_eq!(among(7, 4).unwrap_err(), "this machine has 4 GPUs: cuda:0 to cuda:3");
     }
 }

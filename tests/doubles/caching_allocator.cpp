@@ -1,10 +1,13 @@
 // A test double of CUDA's caching allocator: gives out numbers for addresses, rounds up to 512 bytes, and tells its
 // trackers what the real one tells them, in its order: of a request before its own total grows, of a free after it
 // has fallen. No result from it is a measurement.
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <dlfcn.h>
 
 #include <map>
+#include <shared_mutex>
+#include <tuple>
 #include <vector>
 
 using namespace c10::cuda::CUDACachingAllocator;
@@ -18,7 +21,7 @@ constexpr size_t kElsewhere = size_t(100) << 20;
 struct Double final : CUDAAllocator {
   std::vector<AllocatorTraceTracker> trackers;
   std::map<size_t, std::pair<size_t, size_t>> blocks;  // address → asked, size
-  size_t next = 512, allocated = 0, reserved = 0;
+  size_t next = 512, allocated = 0, reserved = 0, asked_for_free = 0;
   double fraction = 1;
 
   void tell(TraceEntry::Action action, size_t address, size_t size) {
@@ -54,6 +57,7 @@ struct Double final : CUDAAllocator {
     return stats;
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override {
+    ++asked_for_free;
     return {kTotal - kElsewhere - reserved, kTotal};
   }
   void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) override { trackers.push_back(std::move(tracker)); }
@@ -94,6 +98,24 @@ struct Double final : CUDAAllocator {
 
 Double* installed = nullptr;
 
+// In the place of libtorch's guard of CUDA devices: one device, on one stream of the driver's double.
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  void* stream = nullptr;
+
+  c10::Device here() const { return {c10::kCUDA, 0}; }
+  c10::DeviceType type() const override { return c10::kCUDA; }
+  c10::Device exchangeDevice(c10::Device) const override { return here(); }
+  c10::Device getDevice() const override { return here(); }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device) const override { return c10::Stream(c10::Stream::UNSAFE, here(), 0); }
+  c10::Stream exchangeStream(c10::Stream) const override { return getStream(here()); }
+  void* getStreamNativeHandle(const c10::Stream) const override { return stream; }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+};
+
+Guard guard;
+
 }  // namespace
 
 extern "C" {
@@ -106,9 +128,29 @@ bool double_install() {
   static_cast<std::atomic<CUDAAllocator*>*>(symbol)->store(installed);
   return true;
 }
+void double_stand_in(void* stream) {
+  guard.stream = stream;
+  c10::impl::device_guard_impl_registry[size_t(c10::kCUDA)].store(&guard);
+}
+size_t double_asked_for_free() { return installed->asked_for_free; }
 size_t double_give(size_t bytes) { return installed->give(bytes); }
 void double_take(size_t address) { installed->take(address); }
 size_t double_allocated() { return installed->allocated; }
+// Notes a block as lent to cuBLAS, where libtorch does; with 0 none is any more.
+bool double_lend(size_t address) {
+  struct Workspaces {
+    std::map<std::tuple<void*, void*>, at::DataPtr> map;
+    std::shared_mutex mutex;
+  };
+  void* symbol = dlsym(RTLD_DEFAULT, "_ZN2at4cuda33cublas_handle_stream_to_workspaceEv");
+  if (!symbol) return false;
+  auto& all = reinterpret_cast<Workspaces& (*)()>(symbol)();
+  if (!address) all.map.clear();
+  void* data = reinterpret_cast<void*>(address);
+  if (address) all.map[{data, nullptr}] = at::DataPtr(data, at::Device(at::kCUDA, 0));
+  return true;
+}
 double double_fraction() { return installed->fraction; }
+void double_set_fraction(double fraction) { installed->fraction = fraction; }
 
 }  // extern "C"

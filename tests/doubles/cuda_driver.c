@@ -142,6 +142,10 @@ int cuEventSynchronize(void *handle) {
 }
 int cuCtxSynchronize(void) { note("synchronize", -1, 0); return SUCCESS; }
 int cuStreamSynchronize(void *stream) { (void)stream; note("synchronize", -1, 1); return SUCCESS; }
+/* The name that it has had since CUDA 12.8. */
+#ifdef OLD_DRIVER
+#define cuEventElapsedTime_v2 cuEventElapsedTime
+#endif
 int cuEventElapsedTime_v2(float *ms, void *from, void *to) {
   Event *begin = from, *end = to;
   note("elapsed", begin->number, end->number);

@@ -80,7 +80,8 @@ impl Filing {
 }
 
 /// Files a block by its lifetime alone, once the step it was made in (or, for one made between steps,
-/// the step after) has ended. Blocks that are known by identity (a variable, a `.grad`) never get here.
+/// the step after) has ended. Blocks that are known by identity (a variable, a `.grad`, what cuBLAS was lent) never get
+/// here.
 ///
 /// | made in | and then | filed as |
 /// | --- | --- | --- |

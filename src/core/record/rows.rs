@@ -85,7 +85,8 @@ pub struct StepRow {
     pub wall_ns: i64,
     pub loss: Option<f64>,
     pub tokens: Option<i64>,
-    /// The share of the step that the device computed. On a CPU: that of forward, backward and optimizer.
+    /// The share of the step that the device computed. On a CPU: that of forward, backward and optimizer. On a GPU an
+    /// upper bound, since gaps between the kernels of a phase are not seen; `None` where the device was not timed.
     pub device_busy_pct: Option<f64>,
     /// What the training thread waited for data or synchronisation. On a CPU: the dataloader phase.
     pub cpu_wait_ns: Option<i64>,
@@ -107,11 +108,13 @@ pub struct StepRow {
     /// Reserved by the caching allocator, but in no block that is in use.
     pub cached_bytes: Option<i64>,
     /// Of the device's memory, what the caching allocator has not reserved and is not free either: the
-    /// context, communication libraries, other processes.
+    /// context, communication libraries, other processes. Asked for after the first step and before each flush,
+    /// `None` after the others: the driver takes its time to tell.
     pub non_torch_bytes: Option<i64>,
     /// Exposed times: the parts of the step in which a batch was copied while the device did not compute, in which
-    /// the training thread waited for a device that neither computed nor copied, and in which it launched kernels
-    /// and none of these went on. `None` on a CPU, and where it cannot be known.
+    /// the training thread waited for a device that neither computed nor copied, and in which the device had got
+    /// through one phase and was not given the next, and none of these went on: the last one a lower bound. `None` on
+    /// a CPU, and where it cannot be known.
     pub transfer_ns: Option<i64>,
     pub sync_ns: Option<i64>,
     pub launch_ns: Option<i64>,

@@ -117,6 +117,8 @@ words! {
         AutocastWeightCopy = "autocast_weight_copy",
         /// The optimizer's own f32 copy of a parameter in half precision.
         MasterWeight = "master_weight",
+        /// Lent to a library of CUDA's (cuBLAS, cuBLASLt) for good, by libtorch.
+        LibraryWorkspace = "library_workspace",
         /// What a caching allocator's blocks are larger than was asked for.
         Rounding = "rounding",
         /// Made and freed inside a step but outside its phases, or between steps.

@@ -11,7 +11,7 @@ use super::summary::Summary;
 use crate::record::{Category, Moment};
 use crate::rules::{
     Event, Hotspot, Lang, LedgerInput, MemoryLedger, NextValidation, ResourceMetrics, Situation, StepMetrics,
-    StepSummary, Thresholds, choose_next_validation, derive_resource_metrics, memory_ledger,
+    StepSummary, Thresholds, Zone, choose_next_validation, derive_resource_metrics, memory_ledger,
     summarize_step_metrics, top_hotspots,
 };
 use crate::theory::Shape;
@@ -55,7 +55,8 @@ pub struct Findings {
 }
 
 /// The summary of the median step. On a CPU the rule's `gpu_busy_pct` is the share of the step in compute
-/// phases; it is called `device_busy_pct` here, as in the `steps` table.
+/// phases; it is called `device_busy_pct` here, as in the `steps` table. On a GPU that is an upper bound, and the zone one
+/// that a lower value would give too.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepFinding {
     pub device_busy_pct: f64,
@@ -126,8 +127,27 @@ fn step_finding(summary: &Summary) -> Result<StepFinding, String> {
     let cpu_wait_ms = step.cpu_wait_ms.ok_or("the training thread's waiting was not measured")?;
     let tokens = step.tokens_per_step.ok_or("the loop did not say how many tokens a step has")?;
     let metrics = StepMetrics { step_ms, tokens, gpu_busy_pct: device_busy_pct, cpu_wait_ms };
-    let rule = summarize_step_metrics(&metrics, &Thresholds::default()).map_err(|error| error.to_string())?;
-    Ok(StepFinding { device_busy_pct, rule })
+    let finding = judge(&metrics)?;
+    match summary.device != "cpu" && rests_on_a_busy_device(finding.rule.zone) {
+        true => Err(format!(
+            "the device was busy for at most {device_busy_pct:.1} % of the step, gaps between kernels included: how busy it \
+             was is not known"
+        )),
+        false => Ok(finding),
+    }
+}
+
+fn judge(metrics: &StepMetrics) -> Result<StepFinding, String> {
+    let rule = summarize_step_metrics(metrics, &Thresholds::default()).map_err(|error| error.to_string())?;
+    Ok(StepFinding { device_busy_pct: metrics.gpu_busy_pct, rule })
+}
+
+/// Whether a device that is less busy would be in another zone.
+fn rests_on_a_busy_device(zone: Zone) -> bool {
+    match zone {
+        Zone::LikelyInputOrSyncBound | Zone::LowGpuUtilization => false,
+        Zone::SlowComputePath | Zone::NoSingleSignal => true,
+    }
 }
 
 fn hotspots(phases: &[PhaseSummary]) -> Result<Vec<Hotspot>, String> {
@@ -238,4 +258,33 @@ fn shape_but_for_dropout(summary: &Summary) -> Option<Shape> {
     let mut config = summary.config.clone();
     config.remove("dropout");
     Shape::of(&config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the waiting and the length of the step: where a zone is said to hold for a device that is busy for at most
+    /// so long, it is that of any device that is less busy.
+    #[test]
+    fn a_zone_that_an_upper_bound_gives_is_that_of_all_below_it() {
+        let metrics = |gpu_busy_pct, cpu_wait_ms, step_ms| StepMetrics {
+            step_ms,
+            tokens: 1.0,
+            gpu_busy_pct,
+            cpu_wait_ms,
+        };
+        let zone = |busy, wait, step| judge(&metrics(busy, wait, step)).unwrap().rule.zone;
+        for (wait, step) in [(0.0, 10.0), (100.0, 150.0), (0.0, 900.0), (100.0, 900.0)] {
+            assert!(rests_on_a_busy_device(zone(95.0, wait, step)));
+            for busy in [5.0, 49.0, 55.0, 70.0] {
+                let most = zone(busy, wait, step);
+                let is_low = |zone| !rests_on_a_busy_device(zone);
+                assert!(
+                    rests_on_a_busy_device(most) || is_low(zone(0.0, wait, step)),
+                    "{busy} {wait} {step}"
+                );
+            }
+        }
+    }
 }

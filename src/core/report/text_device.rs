@@ -26,7 +26,13 @@ pub fn times(summary: &Summary) -> String {
 /// What of a step was spent on neither computing nor nothing.
 fn exposed(summary: &Summary) -> Option<String> {
     let (transfer, sync) = summary.step.transfer_ms.zip(summary.step.sync_ms)?;
-    Some(format!("exposed, a step: copying batches {}, waiting for the device {}", ms(transfer), ms(sync)))
+    let launch = summary.step.launch_ms.map(|gaps| format!(", between phases without work {}", ms(gaps)));
+    Some(format!(
+        "exposed, a step: copying batches {}, waiting for the device {}{}",
+        ms(transfer),
+        ms(sync),
+        launch.unwrap_or_default()
+    ))
 }
 
 /// How far the host got ahead of the device, where it did most.

@@ -8,6 +8,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 
 #include "cuda.h"
@@ -137,5 +138,12 @@ int sl_current_stream(int device, void** stream) {
 }
 
 const char* sl_torch_version() { return TORCH_VERSION; }
+
+// The version of the libtorch that this process has loaded, as TORCH_ABI_VERSION has it: major, minor and patch in the
+// upper three bytes. 0 for one that is too old to say. Looked up by name, since such a one could not even be loaded else.
+uint64_t sl_loaded_torch_version() {
+  void* symbol = dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
+  return symbol ? reinterpret_cast<uint64_t (*)()>(symbol)() : 0;
+}
 
 }  // extern "C"

@@ -9,8 +9,12 @@
 
 #include "cuda.h"
 
+#include <ATen/Context.h>
+
 #include "events.h"
 #include "guarded.h"
+
+using namespace stepledger;
 
 #ifdef STEPLEDGER_CUDA
 
@@ -21,7 +25,6 @@
 #include <mutex>
 #include <unordered_map>
 
-using namespace stepledger;
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 using c10::cuda::CUDACachingAllocator::TraceEntry;
 
@@ -40,7 +43,11 @@ std::mutex lock;
 CUDAAllocator* watched = nullptr;
 c10::DeviceIndex watched_device = 0;
 bool attached = false;
+// The share of the device's memory that the program itself lets the allocator have; negative while it is in force.
+double fraction_before = -1;
 std::unordered_map<size_t, Block> blocks;
+// What they are larger than was asked for, together.
+int64_t rounding_total = 0;
 // The block whose size is not known yet; 0 for none.
 size_t unsized = 0;
 // The allocator's total when it was last looked at, and ours.
@@ -68,6 +75,7 @@ void size_up(int64_t size) {
   block.rounding_bytes = size - block.asked_bytes;
   if (block.rounding_bytes <= 0) return;
   block.rounding_id = next_block();
+  rounding_total += block.rounding_bytes;
   write(kAlloc, block.rounding_id, block.rounding_bytes, kRounding);
 }
 
@@ -108,7 +116,10 @@ void on_free(const TraceEntry& entry, int64_t now) {
     blocks.erase(found);
     const uint8_t in_op = block.call && block.call == call_here() ? kInOp : 0;
     write(kFree, block.id, block.asked_bytes, in_op);
-    if (block.rounding_id) write(kFree, block.rounding_id, block.rounding_bytes, 0);
+    if (block.rounding_id) {
+      rounding_total -= block.rounding_bytes;
+      write(kFree, block.rounding_id, block.rounding_bytes, 0);
+    }
   }
   theirs = now;
   ours = now;
@@ -141,6 +152,11 @@ CUDAAllocator* caching_allocator() {
   return symbol ? static_cast<std::atomic<CUDAAllocator*>*>(symbol)->load() : nullptr;
 }
 
+bool allocator_is_ready() {
+  CUDAAllocator* allocator = caching_allocator();
+  return allocator && allocator->initialized();
+}
+
 }  // namespace
 
 namespace stepledger {
@@ -169,20 +185,25 @@ int64_t cuda_total() {
 extern "C" {
 
 // Watches the caching allocator on CUDA device `device`, and lets it have `limit` bytes of the device's
-// memory at most; 0 for no limit. The blocks that are there already are told as `total` bytes.
+// memory at most; 0 for no limit but the program's own. The blocks that are there already are told as `total` bytes.
 int sl_cuda_start(int device, int64_t limit, int64_t* total) {
   return guarded([&] {
     CUDAAllocator* allocator = caching_allocator();
     TORCH_CHECK(allocator, "libtorch_cuda is not loaded, so there is no caching allocator to watch");
     const auto index = static_cast<c10::DeviceIndex>(device);
-    const auto memory = allocator->getMemoryInfo(index);
-    allocator->setMemoryFraction(limit ? std::min(1.0, double(limit) / double(memory.second)) : 1.0, index);
+    if (limit) {
+      const double total_bytes = double(allocator->getMemoryInfo(index).second);
+      const double before = allocator->getMemoryFraction(index);
+      allocator->setMemoryFraction(std::min(before, double(limit) / total_bytes), index);
+      fraction_before = before;
+    }
     if (!attached) allocator->attachAllocatorTraceTracker(&on_event);
     attached = true;
     watched = allocator;
     watched_device = index;
     theirs = ours = *total = allocated_now();
     blocks.clear();
+    rounding_total = 0;
     unsized = 0;
     watch_cuda(true);
     set_recording(true);
@@ -193,7 +214,8 @@ int sl_cuda_stop() {
   return guarded([] {
     set_recording(false);
     watch_cuda(false);
-    if (watched) watched->setMemoryFraction(1.0, watched_device);
+    if (watched && fraction_before >= 0) watched->setMemoryFraction(fraction_before, watched_device);
+    fraction_before = -1;
     std::lock_guard<std::mutex> guard(lock);
     watched = nullptr;
     blocks.clear();
@@ -201,19 +223,21 @@ int sl_cuda_stop() {
 }
 
 // What lies beside the account: the caching allocator's reserve that is in no block, and what of the device's
-// memory it has not reserved and is not free either. And, in the account, the rounding.
+// memory it has not reserved and is not free either: the driver knows what is free, and takes its time, so a null
+// `non_torch` leaves it out. And, in the account, the rounding.
 int sl_cuda_beside(int64_t* rounding, int64_t* cached, int64_t* non_torch) {
   return guarded([&] {
     TORCH_CHECK(watched, "no CUDA device is watched");
     const auto stats = watched->getDeviceStats(watched_device);
     const auto all = size_t(c10::CachingAllocator::StatType::AGGREGATE);
     const int64_t reserved = stats.reserved_bytes[all].current;
-    const auto [free, total] = watched->getMemoryInfo(watched_device);
     *cached = reserved - stats.allocated_bytes[all].current;
-    *non_torch = int64_t(total - free) - reserved;
+    if (non_torch) {
+      const auto [free, total] = watched->getMemoryInfo(watched_device);
+      *non_torch = int64_t(total - free) - reserved;
+    }
     std::lock_guard<std::mutex> guard(lock);
-    *rounding = 0;
-    for (const auto& entry : blocks) *rounding += entry.second.rounding_bytes;
+    *rounding = rounding_total;
   });
 }
 
@@ -227,6 +251,8 @@ int64_t cuda_total() { return 0; }
 }  // namespace stepledger
 
 namespace {
+bool allocator_is_ready() { return false; }
+
 int no_cuda() {
   stepledger::last_error = "stepledger was built against a libtorch without CUDA's headers";
   return 1;
@@ -240,3 +266,14 @@ int sl_cuda_beside(int64_t*, int64_t*, int64_t*) { return no_cuda(); }
 }
 
 #endif
+
+// Makes libtorch ready to work on CUDA, as its first tensor there does: the caching allocator knows no device before.
+extern "C" int sl_cuda_init() {
+  return guarded([] {
+    // libtorch looks for its CUDA half once, the first time that it is asked for anything of it.
+    TORCH_CHECK(at::detail::getCUDAHooks().hasCUDART(),
+                "was asked about CUDA (tch::manual_seed does so) before its CUDA half was loaded, and has given it up for "
+                "good: start the probe first, or call stepledger::probe::load_cuda()");
+    if (!allocator_is_ready()) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  });
+}

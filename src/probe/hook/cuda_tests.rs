@@ -1,14 +1,14 @@
 //! The watch on CUDA's caching allocator, against a double of it: there is no GPU here, and nothing it says is a
 //! measurement.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use tch::Device;
 
+use super::double::Double;
 use super::{Beside, Hook, Watch};
-use crate::ledger::{Ledger, SiteNames, StepAccount, kind};
+use crate::ledger::{Filing, Identity, Ledger, SiteNames, StepAccount, kind};
+use crate::probe::watched;
 use crate::record::{Category, Detail, Moment, Phase};
 
 struct Nameless;
@@ -23,73 +23,25 @@ impl SiteNames for Nameless {
     }
 }
 
-/// The double, in the place of libtorch's own allocator.
-struct Double(libloading::Library);
-
-impl Double {
-    fn install(folder: &Path) -> Self {
-        crate::probe::load_cuda().expect("libtorch_cuda comes with the wheel, and loads without a GPU");
-        let file = build(folder);
-        // SAFETY: the double's initialisers only make empty containers.
-        let double = Double(unsafe { libloading::Library::new(file) }.unwrap());
-        // SAFETY: the double declares it so.
-        let installed = unsafe { double.call::<extern "C" fn() -> bool>("double_install")() };
-        assert!(installed, "libc10_cuda has no allocator to replace");
-        double
-    }
-
-    /// SAFETY: `F` must be what the double declares under that name.
-    unsafe fn call<F: Copy>(&self, name: &str) -> F {
-        // SAFETY: as the caller promises.
-        *unsafe { self.0.get::<F>(name.as_bytes()) }.unwrap()
-    }
-
-    fn give(&self, bytes: usize) -> usize {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn(usize) -> usize>("double_give")(bytes) }
-    }
-
-    fn take(&self, address: usize) {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn(usize)>("double_take")(address) }
-    }
-
-    fn allocated(&self) -> i64 {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn() -> usize>("double_allocated")() as i64 }
-    }
-
-    fn fraction(&self) -> f64 {
-        // SAFETY: the double declares it so.
-        unsafe { self.call::<extern "C" fn() -> f64>("double_fraction")() }
-    }
-}
-
-fn build(folder: &Path) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let libtorch = root.join(".venv/libtorch").canonicalize().unwrap();
-    let file = folder.join("libcaching_allocator.so");
-    let mut compiler = Command::new("c++");
-    compiler.args(["-std=c++17", "-O1", "-w", "-DNDEBUG", "-shared", "-fPIC", "-o"]).arg(&file);
-    compiler.arg(root.join("tests/doubles/caching_allocator.cpp"));
-    for headers in ["include", "../nvidia/cu13/include"] {
-        compiler.arg("-I").arg(libtorch.join(headers));
-    }
-    let output = compiler.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    file
-}
-
 /// Runs `work` in a step's forward, under an account that begins with what is alive already.
 fn step(hook: &Hook, ledger: &mut Ledger, number: u64, work: impl FnOnce()) -> StepAccount {
     hook.mark(kind::STEP_BEGIN, number);
-    hook.mark(kind::PHASE_BEGIN, Phase::Forward as u64);
-    work();
-    hook.mark(kind::PHASE_END, Phase::Forward as u64);
+    in_phase(hook, Phase::Forward, work);
     hook.mark(kind::STEP_END, number);
+    file(hook, ledger, &[])
+}
+
+fn in_phase<T>(hook: &Hook, phase: Phase, work: impl FnOnce() -> T) -> T {
+    hook.mark(kind::PHASE_BEGIN, phase as u64);
+    let made = work();
+    hook.mark(kind::PHASE_END, phase as u64);
+    made
+}
+
+fn file(hook: &Hook, ledger: &mut Ledger, identities: &[Identity]) -> StepAccount {
     let mut events = Vec::new();
     hook.drain(&mut events);
-    ledger.file(&events, &[], &Nameless)
+    ledger.file(&events, identities, &Nameless)
 }
 
 fn at(account: &StepAccount, moment: Moment) -> (i64, i64, i64) {
@@ -100,9 +52,9 @@ fn at(account: &StepAccount, moment: Moment) -> (i64, i64, i64) {
 /// One test, since the process has one caching allocator and one hook.
 #[test]
 fn the_caching_allocators_account_is_exact_to_its_own_total() {
-    let folder = tempfile::tempdir().unwrap();
-    let double = Double::install(folder.path());
+    let double = Double::install();
     let before = double.give(1000);
+    double.set_fraction(0.75);
     let limit = 1 << 20;
     let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: Some(limit), ops: false }).unwrap();
     assert!((double.fraction() * f64::from(1 << 30) - limit as f64).abs() < 1.0);
@@ -127,9 +79,13 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     assert!(account.ended.iter().any(|row| row.bytes == 700), "what was asked for, not what was given");
 
     // Beside the account: what is reserved in no block, and what others use.
-    let beside = hook.beside().unwrap().unwrap();
     let cached_bytes = 1024 + 512 + 2048 - double.allocated();
-    assert_eq!(beside, Beside { rounding_bytes: 512 - 100, cached_bytes, non_torch_bytes: 100 << 20 });
+    for non_torch_bytes in [None, Some(100 << 20)] {
+        let asked = double.asked_for_free();
+        let beside = hook.beside(non_torch_bytes.is_some()).unwrap().unwrap();
+        assert_eq!(beside, Beside { rounding_bytes: 512 - 100, cached_bytes, non_torch_bytes });
+        assert_eq!(double.asked_for_free() - asked, usize::from(non_torch_bytes.is_some()));
+    }
 
     // A block from before the watch, and a request beyond the limit.
     let account = step(&hook, &mut ledger, 1, || {
@@ -142,7 +98,40 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     assert_eq!(account.failed.as_ref().map(|failed| failed.asked_bytes), Some(2 << 20));
 
     drop(hook);
-    assert_eq!(double.fraction(), 1.0);
+    assert_eq!(double.fraction(), 0.75, "the program's own share, again");
     // What happens after the watch is nobody's.
     double.take(double.give(64));
+    what_cublas_is_lent_is_no_gradient(&double);
+}
+
+/// Forward's handle and that of backward's own thread have a workspace each, which stays for good.
+fn what_cublas_is_lent_is_no_gradient(double: &Double) {
+    const WORKSPACE: usize = 32 << 20;
+    let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: None, ops: false }).unwrap();
+    assert_eq!(double.fraction(), 0.75, "no limit of ours");
+    let (held, first_id) = hook.begin_account();
+    let mut ledger = Ledger::new(0, held, first_id);
+    hook.mark(kind::STEP_BEGIN, 0);
+    let forwards = in_phase(&hook, Phase::Forward, || double.give(WORKSPACE));
+    let (backwards, gradient) = in_phase(&hook, Phase::Backward, || {
+        let on_its_thread = || (double.give(WORKSPACE), double.give(1024));
+        std::thread::scope(|scope| scope.spawn(on_its_thread).join().unwrap())
+    });
+    assert_eq!(watched::library_workspaces().unwrap().len(), 0);
+    [forwards, backwards].iter().for_each(|&address| double.lend(address));
+    let mut known = watched::library_workspaces().unwrap();
+    assert_eq!(known.len(), 2);
+    let id = known.iter().map(|known| known.id).max().unwrap() + 1;
+    known.push(Identity { id, filing: Filing::plain(Category::Gradient), name: "weight".into() });
+    hook.mark(kind::STEP_END, 0);
+    let account = file(&hook, &mut ledger, &known);
+    assert_eq!(account.difference_bytes, 0);
+    for row in &account.moments {
+        assert_eq!(row.bytes[Category::Unattributed], 0, "{row:?}");
+    }
+    let open: Vec<_> = ledger.open().iter().map(|row| (row.bytes, row.category, row.detail)).collect();
+    let lent = (WORKSPACE as i64, Category::Workspace, Some(Detail::LibraryWorkspace));
+    assert_eq!(open, [lent, lent, (1024, Category::Gradient, None)]);
+    double.lend(0);
+    [forwards, backwards, gradient].iter().for_each(|&address| double.take(address));
 }

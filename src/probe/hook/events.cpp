@@ -198,6 +198,8 @@ int64_t push_total(uint8_t kind, uint64_t id, int64_t bytes, int64_t total, uint
   return write(kind, id, bytes, 0, &total, flags);
 }
 
+bool is_watching_cuda() { return on_cuda.load(std::memory_order_relaxed); }
+
 void watch_cuda(bool on) { on_cuda.store(on, std::memory_order_seq_cst); }
 
 int64_t total_bytes() { return int64_t(word.load(std::memory_order_relaxed) & kTotalMask); }

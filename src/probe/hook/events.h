@@ -66,6 +66,7 @@ int64_t push_total(uint8_t kind, uint64_t id, int64_t bytes, int64_t total, uint
 
 // Whether the account is that of a CUDA device. What happens on the CPU is not written then.
 void watch_cuda(bool on);
+bool is_watching_cuda();
 
 // The bytes alive, as this hook counts them.
 int64_t total_bytes();

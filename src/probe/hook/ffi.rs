@@ -33,6 +33,7 @@ unsafe extern "C" {
     -> c_int;
     pub fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
     pub fn sl_torch_version() -> *const c_char;
+    pub fn sl_loaded_torch_version() -> u64;
 }
 
 // ops.cpp
@@ -47,7 +48,13 @@ unsafe extern "C" {
 
 // cuda.cpp
 unsafe extern "C" {
+    pub fn sl_cuda_init() -> c_int;
     pub fn sl_cuda_start(device: c_int, limit_bytes: i64, total_bytes: *mut i64) -> c_int;
     pub fn sl_cuda_stop() -> c_int;
     pub fn sl_cuda_beside(rounding: *mut i64, cached: *mut i64, non_torch: *mut i64) -> c_int;
+}
+
+// workspaces.cpp
+unsafe extern "C" {
+    pub fn sl_cuda_workspaces(lt: bool, blocks: *mut u64, room: usize, count: *mut usize) -> c_int;
 }

@@ -9,11 +9,15 @@
 mod copies;
 #[cfg(test)]
 mod cuda_tests;
+#[cfg(test)]
+pub mod double;
 mod ffi;
 mod ops;
+mod version;
 
 pub use copies::CopyObserver;
 pub use ops::OpNames;
+pub use version::{check_libtorch, torch_version};
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +36,11 @@ pub enum HookError {
     AlreadyRecording,
     #[error("libtorch: {0}")]
     Libtorch(String),
+    #[error(
+        "libtorch {loaded} is loaded, and this was built for {built}, whose allocators and operators it watches; put \
+         libtorch {built} first in LD_LIBRARY_PATH, or build again with LIBTORCH set to the one to use"
+    )]
+    OtherLibtorch { loaded: String, built: String },
 }
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
@@ -52,7 +61,8 @@ pub struct Watch {
 pub struct Beside {
     pub rounding_bytes: i64,
     pub cached_bytes: i64,
-    pub non_torch_bytes: i64,
+    /// `None` where it was not asked for.
+    pub non_torch_bytes: Option<i64>,
 }
 
 /// The hook while it records; one at a time in a process. Dropping it gives libtorch its allocator back.
@@ -100,12 +110,15 @@ impl Hook {
         }
     }
 
-    /// What lies beside the account now; `None` on a CPU, which has no caching allocator.
-    pub fn beside(&self) -> Result<Option<Beside>, HookError> {
+    /// What lies beside the account now; `None` on a CPU, which has no caching allocator. `non_torch` says whether
+    /// the driver is asked for the device's free memory, which may take it a millisecond.
+    pub fn beside(&self, non_torch: bool) -> Result<Option<Beside>, HookError> {
         let Device::Cuda(_) = self.watch.device else { return Ok(None) };
-        let mut beside = Beside { rounding_bytes: 0, cached_bytes: 0, non_torch_bytes: 0 };
+        let mut beside =
+            Beside { rounding_bytes: 0, cached_bytes: 0, non_torch_bytes: non_torch.then_some(0) };
         let Beside { rounding_bytes, cached_bytes, non_torch_bytes } = &mut beside;
-        // SAFETY: writes three numbers to places of ours.
+        let non_torch_bytes = non_torch_bytes.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
+        // SAFETY: writes numbers to places of ours, to the last one unless it is null.
         let failed = unsafe { ffi::sl_cuda_beside(rounding_bytes, cached_bytes, non_torch_bytes) };
         if failed != 0 { Err(last_error()) } else { Ok(Some(beside)) }
     }
@@ -223,18 +236,37 @@ pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<u64>, Vec<u64>), HookError> 
     if failed != 0 { Err(last_error()) } else { Ok((blocks, gradients)) }
 }
 
+/// Makes libtorch ready to work on CUDA. Its CUDA half must be loaded.
+pub fn init_cuda() -> Result<(), HookError> {
+    // SAFETY: takes nothing; libtorch's own initialisation, which it would do at its first CUDA tensor.
+    if unsafe { ffi::sl_cuda_init() } != 0 { Err(last_error()) } else { Ok(()) }
+}
+
+/// The numbers of the blocks that libtorch has lent to cuBLAS (or, with `lt`, to cuBLASLt) on the watched device; none on a
+/// CPU.
+pub fn library_workspaces(lt: bool) -> Result<Vec<u64>, HookError> {
+    let mut blocks = vec![0; 16];
+    loop {
+        let mut count = 0;
+        // SAFETY: writes at most as many numbers as there is room for, and how many there are.
+        let failed = unsafe { ffi::sl_cuda_workspaces(lt, blocks.as_mut_ptr(), blocks.len(), &mut count) };
+        if failed != 0 {
+            return Err(last_error());
+        }
+        let fits = count <= blocks.len();
+        blocks.resize(count, 0);
+        if fits {
+            return Ok(blocks);
+        }
+    }
+}
+
 /// The stream that libtorch works on now, on the GPU with this number: a `CUstream`.
 pub fn current_stream(device: i32) -> Result<*mut c_void, HookError> {
     let mut stream = std::ptr::null_mut();
     // SAFETY: writes one pointer to a place of ours.
     let failed = unsafe { ffi::sl_current_stream(device, &mut stream) };
     if failed != 0 { Err(last_error()) } else { Ok(stream) }
-}
-
-/// The version of libtorch that this was built against, such as `2.11.0`.
-pub fn torch_version() -> String {
-    // SAFETY: a NUL-terminated string that lives as long as the program.
-    unsafe { CStr::from_ptr(ffi::sl_torch_version()) }.to_string_lossy().into_owned()
 }
 
 fn last_error() -> HookError {

@@ -37,6 +37,9 @@ pub trait Clock {
     /// When the device reached `stamp`, on the host's timeline: never before the host asked.
     fn host_ns(&mut self, stamp: Stamp) -> Option<i64>;
 
+    /// Whether both were asked for on the same stream, so that the device got to them in order.
+    fn same_stream(&self, a: Stamp, b: Stamp) -> bool;
+
     /// Forgets everything up to `last`, so that its resources serve again.
     fn forget(&mut self, last: Stamp);
 

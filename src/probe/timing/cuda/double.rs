@@ -7,18 +7,23 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{CudaClock, CudaError};
+use super::{Clock, CudaClock, CudaError, Stamp};
 
 /// Runs `body` in a process of its own where `libcuda.so.1` is the double: this test once more, told so by its
 /// environment. `test` is its full name.
 pub fn on_the_double(test: &str, body: fn(&Double)) {
+    on_a_double(test, &[], body);
+}
+
+/// The same on one that is built with these definitions.
+pub fn on_a_double(test: &str, definitions: &[&str], body: fn(&Double)) {
     const TOLD: &str = "STEPLEDGER_CUDA_DOUBLE";
     if std::env::var_os(TOLD).is_some() {
         return body(&Double::load());
     }
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path(), "cuda_driver.c", "libcuda.so.1");
-    build(folder.path(), "nvml.c", "libnvidia-ml.so.1");
+    build(folder.path(), "cuda_driver.c", "libcuda.so.1", definitions);
+    build(folder.path(), "nvml.c", "libnvidia-ml.so.1", &[]);
     let mut paths = vec![folder.path().to_owned()];
     let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     paths.extend(std::env::split_paths(&before));
@@ -30,10 +35,13 @@ pub fn on_the_double(test: &str, body: fn(&Double)) {
     assert!(said.contains("1 passed"), "{test} is not the test's name: {said}");
 }
 
-fn build(folder: &Path, source: &str, library: &str) {
+fn build(folder: &Path, source: &str, library: &str, definitions: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles").join(source);
     let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(folder.join(library));
+    compiler
+        .args(definitions)
+        .args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"])
+        .arg(folder.join(library));
     let output = compiler.arg(source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -144,6 +152,12 @@ impl Double {
         self.calls().into_iter().filter(|(call, ..)| call == name).map(|(_, a, b)| (a, b)).collect()
     }
 
+    /// The handle of a stream.
+    pub fn stream(&self, number: usize) -> *mut c_void {
+        // SAFETY: the double declares it so.
+        unsafe { self.function::<extern "C" fn(c_int) -> *mut c_void>("double_stream")(number as c_int) }
+    }
+
     /// A clock for device `ordinal`, on whatever stream [`use_stream`](Double::use_stream) named last.
     pub fn clock(&self, ordinal: i32) -> Result<CudaClock, CudaError> {
         // SAFETY: the double declares it so.
@@ -151,4 +165,11 @@ impl Double {
         let stream = self.stream.clone();
         CudaClock::on(ordinal, Box::new(move || Ok(handle(stream.get() as c_int))), Duration::ZERO)
     }
+}
+
+/// A span on the device: work between two stamps, which takes the host no time.
+pub fn span(double: &Double, clock: &mut CudaClock, host_ns: i64, work_ns: i64) -> (Stamp, Stamp) {
+    let begin = clock.stamp(host_ns).unwrap();
+    double.work(work_ns);
+    (begin, clock.stamp(host_ns).unwrap())
 }

@@ -1,6 +1,9 @@
 //! The calls of CUDA's driver that timing needs, one wrapper each.
 
 use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{DriverError, result, sys};
 
@@ -23,6 +26,7 @@ impl Context {
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDriver);
         }
+        elapsed_time().ok_or(CudaError::NoEvents)?;
         result::init()?;
         let device = result::device::get(ordinal)?;
         // SAFETY: `device` comes from the call above; `drop` releases what is retained here.
@@ -100,8 +104,12 @@ impl Event {
     /// Nanoseconds from this event to `end`, on whatever streams they were recorded. CUDA tells it in milliseconds with
     /// 24 bits of mantissa: to half a microsecond up to 8 s, to 8 µs up to 134 s.
     pub fn elapsed_ns(&self, end: &Event) -> Result<i64, DriverError> {
+        let Some(elapsed_time) = elapsed_time() else {
+            return Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
+        };
+        let mut ms = 0.0;
         // SAFETY: both events are alive until `drop`. That they were recorded is checked by the driver.
-        let ms = unsafe { result::event::elapsed(self.0, end.0)? };
+        unsafe { elapsed_time(&raw mut ms, self.0, end.0) }.result()?;
         Ok((f64::from(ms) * 1e6).round() as i64)
     }
 }
@@ -113,6 +121,24 @@ impl Drop for Event {
     }
 }
 
+type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
+
+/// The function under the name that this driver has for it: cudarc knows the newer one alone, which drivers before
+/// CUDA 12.8 lack, and panics where it is missing.
+fn elapsed_time() -> Option<ElapsedTime> {
+    static FOUND: OnceLock<Option<ElapsedTime>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: the driver's library, which cudarc has loaded already.
+        let library = unsafe { libloading::Library::new("libcuda.so.1") }.ok()?;
+        let names = [b"cuEventElapsedTime_v2".as_slice(), b"cuEventElapsedTime"];
+        // SAFETY: the driver declares both so.
+        let found = names.iter().find_map(|name| Some(*unsafe { library.get::<ElapsedTime>(name) }.ok()?));
+        // The function is used for as long as the program runs.
+        std::mem::forget(library);
+        found
+    })
+}
+
 /// Whether a graph is being captured on `stream`, or so that nothing may be recorded there.
 pub fn is_capturing(stream: Stream) -> Result<bool, DriverError> {
     // SAFETY: the stream is one that libtorch has just named.
@@ -122,4 +148,19 @@ pub fn is_capturing(stream: Stream) -> Result<bool, DriverError> {
         Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
         Err(error) => Err(error),
     }
+}
+
+/// Asks again and again, for so long; false if the answer was never yes.
+pub fn until<E>(patience: Duration, mut done: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
+    const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(10);
+    while !done()? {
+        if begin.elapsed() >= patience {
+            return Ok(false);
+        }
+        thread::sleep(pause);
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+    Ok(true)
 }

@@ -25,7 +25,12 @@ pub fn device_facts(ordinal: i32) -> Result<(DeviceFacts, Vec<String>), CudaErro
     };
     let told = pci_bus_id(device).ok_or_else(|| "the driver does not tell the device's bus".to_owned());
     Ok(match told.and_then(|id| nvml::ask(&id)) {
-        Ok(from_nvml) => (from_nvml.into_facts(facts), vec![]),
+        Ok(from_nvml) => {
+            let untold = from_nvml.untold().join(", ");
+            let missing =
+                (!untold.is_empty()).then(|| format!("{untold}: NVML does not tell it of this device"));
+            (from_nvml.into_facts(facts), missing.into_iter().collect())
+        }
         Err(why) => (facts, vec![format!("driver_version, clocks and power of the device: {why}")]),
     })
 }
@@ -42,7 +47,12 @@ fn compute_capability(device: sys::CUdevice) -> Option<String> {
     Some(format!("{major}.{minor}"))
 }
 
-fn driver_version() -> Option<i32> {
+/// The newest CUDA that the driver serves; `None` without a driver.
+pub fn driver_version() -> Option<i32> {
+    // SAFETY: looks for a library by name. cudarc panics on any call if it is missing, so ask first.
+    if !unsafe { sys::is_culib_present() } {
+        return None;
+    }
     let mut version = 0;
     // SAFETY: writes one number to a place of ours.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().ok().map(|()| version)
@@ -66,7 +76,7 @@ fn runtime_version() -> Option<i32> {
 }
 
 /// CUDA counts 13.2 as 13020.
-fn version(number: i32) -> String {
+pub fn version(number: i32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 

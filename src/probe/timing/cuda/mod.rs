@@ -1,43 +1,35 @@
 //! A GPU's own clock: CUDA events on the stream that libtorch works on. Tested against a double of the driver, never
 //! yet run on a card.
 
+mod anchors;
 #[cfg(test)]
 pub mod double;
 mod driver;
+mod error;
 mod facts;
 mod load;
+mod no_gpu;
 mod nvml;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timeline_tests;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudarc::driver::DriverError;
 
-use self::driver::{Context, Event, Stream};
+use self::anchors::Anchors;
+use self::driver::{Context, Event, Stream, until};
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
+pub use error::CudaError;
 pub use facts::device_facts;
 pub use load::load_cuda;
-
-/// Why a GPU cannot be timed.
-#[derive(Debug, thiserror::Error)]
-pub enum CudaError {
-    #[error(
-        "the CUDA driver library (libcuda.so.1) was not found; install NVIDIA's driver, or use --device cpu"
-    )]
-    NoDriver,
-    #[error("CUDA driver: {0}")]
-    Driver(#[from] DriverError),
-    #[error(transparent)]
-    Hook(#[from] HookError),
-    #[error("the device did not get through its work within {0:?}; is it hung, or does a kernel never end?")]
-    Hung(Duration),
-}
+pub use no_gpu::why_no_gpu;
 
 /// How long the device may take for what a step has left it to do. A hung one must not hang the run's end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,14 +44,15 @@ pub struct CudaClock {
     taken: VecDeque<Taken>,
     first: u64,
     unreached: u64,
-    /// Where the two timelines meet; the last is in use, those before it while a stamp refers to them.
-    anchors: VecDeque<Anchor>,
+    anchors: Anchors,
     spare: Vec<Event>,
     stream: CurrentStream,
     patience: Duration,
     trouble: Option<String>,
     captured: bool,
     across_streams: bool,
+    /// A stamp was too far from the last anchor.
+    adrift: bool,
     /// Last, since the events must go first.
     context: Context,
 }
@@ -71,13 +64,6 @@ struct Taken {
     host_ns: i64,
     /// The number of the anchor that was the last one then.
     anchor: u64,
-}
-
-/// An event that the device reached at a known instant of the host's clock.
-struct Anchor {
-    number: u64,
-    event: Rc<Event>,
-    host_ns: i64,
 }
 
 impl CudaClock {
@@ -93,13 +79,14 @@ impl CudaClock {
             taken: VecDeque::new(),
             first: 0,
             unreached: 0,
-            anchors: VecDeque::new(),
+            anchors: Anchors::default(),
             spare: Vec::new(),
             stream,
             patience,
             trouble: None,
             captured: false,
             across_streams: false,
+            adrift: false,
             context: Context::retain(ordinal)?,
         };
         clock.first_anchor()?;
@@ -120,7 +107,7 @@ impl CudaClock {
                 return Err(CudaError::Hung(self.patience));
             }
         }
-        self.anchors.push_back(Anchor { number: 0, event: Rc::new(event), host_ns });
+        self.anchors.add(Rc::new(event), host_ns);
         Ok(())
     }
 
@@ -132,11 +119,22 @@ impl CudaClock {
             self.captured = true;
             return Ok(None);
         }
+        self.freshen(host_ns)?;
         let event = self.spare.pop().map_or_else(Event::create, Ok)?;
         event.record(stream)?;
-        let anchor = self.anchors.back().map_or(0, |anchor| anchor.number);
+        let anchor = self.anchors.newest();
         self.taken.push_back(Taken { event: Rc::new(event), stream, host_ns, anchor });
         Ok(Some(Stamp(self.first + self.taken.len() as u64 - 1)))
+    }
+
+    /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
+    /// already, and that was asked for just now, it did so then.
+    fn freshen(&mut self, host_ns: i64) -> Result<(), DriverError> {
+        let Some(last) = self.taken.back() else { return Ok(()) };
+        if self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done()? {
+            self.anchors.add(last.event.clone(), last.host_ns);
+        }
+        Ok(())
     }
 
     fn taken(&self, stamp: Stamp) -> Option<&Taken> {
@@ -169,11 +167,13 @@ impl CudaClock {
         Ok((ns >= 0).then_some(ns))
     }
 
-    fn read_host(&self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
+    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
         let Some(taken) = self.taken(stamp) else { return Ok(None) };
-        let Some(anchor) = self.anchors.iter().find(|anchor| anchor.number == taken.anchor) else {
+        let Some(anchor) = self.anchors.get(taken.anchor) else { return Ok(None) };
+        if anchor.is_stale(taken.host_ns) {
+            self.adrift = true;
             return Ok(None);
-        };
+        }
         let _entered = self.context.enter()?;
         let since_ns = anchor.event.elapsed_ns(&taken.event)?;
         Ok(Some((anchor.host_ns + since_ns).max(taken.host_ns)))
@@ -210,9 +210,9 @@ impl Clock for CudaClock {
         if self.taken(end).is_none() || !self.reached(begin) {
             return;
         }
-        let number = self.anchors.back().map_or(0, |anchor| anchor.number + 1);
-        if let Some(Taken { event, host_ns, .. }) = self.taken(end) {
-            self.anchors.push_back(Anchor { number, event: event.clone(), host_ns: *host_ns });
+        let idle = self.taken(end).map(|taken| (taken.event.clone(), taken.host_ns));
+        if let Some((event, host_ns)) = idle {
+            self.anchors.add(event, host_ns);
         }
     }
 
@@ -244,6 +244,10 @@ impl Clock for CudaClock {
         self.note(outcome).flatten()
     }
 
+    fn same_stream(&self, a: Stamp, b: Stamp) -> bool {
+        self.taken(a).zip(self.taken(b)).is_some_and(|(a, b)| a.stream == b.stream)
+    }
+
     fn forget(&mut self, last: Stamp) {
         while self.first <= last.0 {
             let Some(taken) = self.taken.pop_front() else { break };
@@ -252,16 +256,18 @@ impl Clock for CudaClock {
         }
         self.unreached = self.unreached.max(self.first);
         let needed = self.taken.front().map(|taken| taken.anchor);
-        while self.anchors.len() > 1 && needed.is_none_or(|needed| self.anchors[0].number < needed) {
-            let Some(anchor) = self.anchors.pop_front() else { break };
-            self.reuse(anchor.event);
+        for event in self.anchors.forget_before(needed) {
+            self.reuse(event);
         }
     }
 
     fn missing(&self) -> Vec<String> {
-        let captured = "nothing is recorded while a CUDA graph is captured; what ran then has none";
-        let across = "some spans began on one stream and ended on another: theirs goes from the one event to the other";
-        let remarks = [(self.captured, captured), (self.across_streams, across)];
+        let captured =
+            "device_ns: nothing is recorded while a CUDA graph is captured; what ran then has none";
+        let across = "device_ns: some spans began on one stream and ended on another: theirs goes from the one event to the other";
+        let adrift = "lead_ns, transfer_ns, sync_ns, launch_ns, device_busy_pct: null where the host had not been seen to \
+                      find the device idle for over a minute; probe::waiting() marks where it waits";
+        let remarks = [(self.captured, captured), (self.across_streams, across), (self.adrift, adrift)];
         let remarks = remarks.iter().filter(|(so, _)| *so).map(|(_, remark)| (*remark).to_owned());
         self.trouble.iter().cloned().chain(remarks).collect()
     }
@@ -277,20 +283,5 @@ impl Drop for CudaClock {
 }
 
 fn told(error: &CudaError) -> String {
-    format!("{error}; from then on the device was not timed")
-}
-
-/// Asks again and again, for so long; false if the answer was never yes.
-fn until<E>(patience: Duration, mut done: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
-    const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-    let begin = Instant::now();
-    let mut pause = Duration::from_micros(10);
-    while !done()? {
-        if begin.elapsed() >= patience {
-            return Ok(false);
-        }
-        thread::sleep(pause);
-        pause = (2 * pause).min(LONGEST_PAUSE);
-    }
-    Ok(true)
+    format!("device_ns: {error}; from then on the device was not timed")
 }

@@ -17,6 +17,18 @@ pub struct Told {
 }
 
 impl Told {
+    /// The columns that it has nothing for.
+    pub fn untold(&self) -> Vec<&'static str> {
+        let told = [
+            ("driver_version", self.driver_version.is_some()),
+            ("sm_clock_mhz", self.sm_clock_mhz.is_some()),
+            ("memory_clock_mhz", self.memory_clock_mhz.is_some()),
+            ("power_w", self.power_w.is_some()),
+            ("power_limit_w", self.power_limit_w.is_some()),
+        ];
+        told.into_iter().filter(|(_, told)| !told).map(|(name, _)| name).collect()
+    }
+
     pub fn into_facts(self, facts: DeviceFacts) -> DeviceFacts {
         let Told { driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w } = self;
         DeviceFacts { driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w, ..facts }
