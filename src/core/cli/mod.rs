@@ -42,6 +42,8 @@ pub use show::{print, read};
 
 use clap::{Parser, Subcommand};
 
+use crate::sweep::follow;
+
 /// Puts a training step under instruments: where did time and memory go?
 #[derive(Debug, Parser)]
 #[command(name = "stepledger", version, arg_required_else_help = true, after_long_help = AFTER_HELP)]
@@ -96,6 +98,9 @@ enum Command {
 /// Reads this process's command line and does what it says; returns the exit code. What needs libtorch is left to
 /// `engine`.
 pub fn main(engine: &impl Engine) -> u8 {
+    if !follow() {
+        return INTERRUPTED;
+    }
     exit::conclude(match Cli::parse().command {
         Command::Run(args) => engine.run(&args),
         Command::Show(args) => show::show(&args),

@@ -36,7 +36,7 @@ pub use file::replace as write_whole;
 pub use flat::PhaseTime;
 pub use folders::{Contents, contents, is_run_folder, run_folders};
 pub use glance::{StepGlance, glance};
-pub use liveness::is_being_written;
+pub use liveness::{holders, is_being_written};
 pub use locate::{exactly, find_run, newest, resolve, runs_in};
 pub use reader::Dataset;
 pub use removal::{RemovalError, removable, remove};

@@ -33,13 +33,15 @@ pub enum SweepError {
         dir.display()
     )]
     OtherStepledger { dir: PathBuf, found: String, ours: &'static str },
-    #[error("another process is working on the sweep in {}; wait for it, or end it first", dir.display())]
-    Busy { dir: PathBuf },
     #[error(
-        "the run in {} is still going on, though its sweep has ended; wait for it, or end it first",
-        dir.display()
+        "{} is working on the sweep in {}; wait for it, or end it first", process(.holders), dir.display()
     )]
-    StillRunning { dir: PathBuf },
+    Busy { dir: PathBuf, holders: Vec<u32> },
+    #[error(
+        "the run in {} is still going on, though its sweep has ended ({}); wait for it, or end it first",
+        dir.display(), process(.holders)
+    )]
+    StillRunning { dir: PathBuf, holders: Vec<u32> },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -48,5 +50,15 @@ impl SweepError {
     /// Whether it is what was asked for that is wrong, and not the machine.
     pub fn is_input(&self) -> bool {
         !matches!(self, SweepError::NoProgram(_) | SweepError::Start { .. })
+    }
+}
+
+/// By their ids, as far as they can be seen.
+fn process(holders: &[u32]) -> String {
+    let ids: Vec<String> = holders.iter().map(u32::to_string).collect();
+    match ids.as_slice() {
+        [] => "another process".to_owned(),
+        [id] => format!("process {id}"),
+        _ => format!("one of the processes {}", ids.join(", ")),
     }
 }

@@ -2,22 +2,28 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::error::SweepError;
 use super::order::Turn;
 use super::spec::{SWEEP_VERSION, Spec};
 use crate::record::RunStatus;
-use crate::store::{Dataset, is_being_written, write_whole};
+use crate::store::{Dataset, holders, is_being_written, write_whole};
 
 const SPEC_FILE: &str = "sweep.json";
+
+/// How long a lock is waited for: a run whose sweep was killed needs a moment to be gone.
+const PATIENCE: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(20);
 
 /// The folder of one sweep. While it is open no other process can work on it.
 #[derive(Debug)]
 pub struct Folder {
     dir: PathBuf,
     spec: Spec,
-    /// Held for its lock.
-    _lock: File,
+    lock: File,
 }
 
 /// What an earlier process has left of a turn.
@@ -38,7 +44,7 @@ impl Folder {
         let text = serde_json::to_string_pretty(&spec).map_err(|error| failed(error.into()))?;
         write_whole(&dir.join(SPEC_FILE), format!("{text}\n").as_bytes())?;
         let lock = lock(&dir)?;
-        Ok(Folder { dir, spec, _lock: lock })
+        Ok(Folder { dir, spec, lock })
     }
 
     /// Opens the folder of a sweep that was begun before.
@@ -61,7 +67,7 @@ impl Folder {
             let found = spec.stepledger_version;
             return Err(SweepError::OtherStepledger { dir: dir.to_owned(), found, ours });
         }
-        Ok(Folder { _lock: lock(dir)?, dir: dir.to_owned(), spec })
+        Ok(Folder { lock: lock(dir)?, dir: dir.to_owned(), spec })
     }
 
     pub fn dir(&self) -> &Path {
@@ -70,6 +76,13 @@ impl Folder {
 
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// The sweep's lock for a run to keep: so no other process works on the sweep until the run is gone too, even where
+    /// this process ends before it.
+    pub(super) fn lock_for_a_run(&self) -> Result<Stdio, SweepError> {
+        let shared = self.lock.try_clone();
+        shared.map(Stdio::from).map_err(|source| SweepError::Write { path: self.dir.clone(), source })
     }
 
     /// What is there of a turn's run. One that was interrupted counts as nothing, and stays where it is.
@@ -81,7 +94,7 @@ impl Folder {
                 return Ok(Left::Attempt(attempt));
             }
             if is_being_written(&dir) {
-                return Err(SweepError::StillRunning { dir });
+                return Err(SweepError::StillRunning { holders: holders(&dir), dir });
             }
             let status = Dataset::open(&dir).map(|dataset| dataset.run().status);
             if status.is_ok_and(|status| !matches!(status, RunStatus::Running | RunStatus::Interrupted)) {
@@ -95,9 +108,15 @@ impl Folder {
 fn lock(dir: &Path) -> Result<File, SweepError> {
     let failed = |source| SweepError::Write { path: dir.to_owned(), source };
     let file = File::open(dir).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(SweepError::Busy { dir: dir.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => sleep(POLL),
+            Err(TryLockError::WouldBlock) => {
+                return Err(SweepError::Busy { dir: dir.to_owned(), holders: holders(dir) });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
     }
 }

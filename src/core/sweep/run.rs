@@ -11,6 +11,7 @@ use super::order::Turn;
 use super::program::Program;
 use super::result::Sweep;
 use super::tried::{Tried, time_left};
+use crate::record::RunStatus;
 use crate::store::keep_sweep;
 
 /// How far a sweep has come, told before each run and at the end.
@@ -39,16 +40,19 @@ pub fn sweep(
     let spec = folder.spec();
     let cells = spec.grid.cells();
     let mut tried: Vec<Tried> = cells.iter().map(|_| Tried::default()).collect();
-    let mut waiting = gather(folder, &mut tried)?;
-    let mut done = spec.turns().len() - waiting.len();
+    let Gathered { mut done, mut waiting } = gather(folder, &mut tried)?;
     while let Some(&(turn, attempt)) = waiting.front() {
         if stop() {
             break;
         }
         let left = time_left(&tried, waiting.iter().map(|(turn, _)| turn.cell));
         tell(Progress { done, total: done + waiting.len(), next: Some((&cells[turn.cell], turn)), left });
-        let cell = &cells[turn.cell];
-        let ran = program.run(folder.dir(), &spec.run_id(turn, attempt), &spec.args(cell))?;
+        let (run_id, args) = (spec.run_id(turn, attempt), spec.args(&cells[turn.cell]));
+        let ran = program.run_with(folder.lock_for_a_run()?, folder.dir(), &run_id, &args)?;
+        // What ended this sweep has ended its run: it is still to be made.
+        if ran.status == RunStatus::Interrupted && stop() {
+            break;
+        }
         tried[turn.cell].take(turn.repeat, ran)?;
         waiting.pop_front();
         waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
@@ -60,15 +64,26 @@ pub fn sweep(
     Ok(sweep)
 }
 
-/// Reads the runs that are there, and returns those that are still to be made, each with the number of the attempt.
-fn gather(folder: &Folder, tried: &mut [Tried]) -> Result<VecDeque<(Turn, usize)>, SweepError> {
-    let mut waiting = VecDeque::new();
+/// What earlier processes have left.
+struct Gathered {
+    /// Runs that are there.
+    done: usize,
+    /// Those still to be made, each with the number of the attempt.
+    waiting: VecDeque<(Turn, usize)>,
+}
+
+/// Reads the runs that are there.
+fn gather(folder: &Folder, tried: &mut [Tried]) -> Result<Gathered, SweepError> {
+    let (mut done, mut waiting) = (0, VecDeque::new());
     for turn in folder.spec().turns() {
         match folder.left(turn)? {
-            Left::Done(dir) => tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir)?),
+            Left::Done(dir) => {
+                tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir)?);
+                done += 1;
+            }
             Left::Attempt(attempt) => waiting.push_back((turn, attempt)),
         }
     }
     waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
-    Ok(waiting)
+    Ok(Gathered { done, waiting })
 }
