@@ -16,7 +16,7 @@ fn resume(runs: &Runs, more: &str) -> Output {
 fn begun(runs: &Runs, flags: &str, at_least: usize) -> Child {
     let mut command = program();
     command.arg("sweep").arg("--out").arg(runs.file("runs")).args(flags.split_whitespace());
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
     while !(runs.file("runs").exists() && runs_in(&folder(runs)).len() >= at_least) {
         assert!(begin.elapsed() < Duration::from_secs(120), "run {at_least} never began");
@@ -134,8 +134,59 @@ fn what_is_no_sweep_or_another_versions_is_refused() {
 #[test]
 fn flags_beside_resume_are_refused() {
     let runs = Runs::new();
+    assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 2")).status.success());
+    for (flags, expected) in [
+        ("--batch 2 --width 32", "leave out --batch --width=32"),
+        ("--order-seed 1", "leave out --order-seed"),
+        ("--out elsewhere", "leave out --out"),
+        ("--run-id mine", "leave out --run-id=mine"),
+        ("--repeats 1", "begun with 2 repeats, and 1 are fewer"),
+    ] {
+        let output = resume(&runs, flags);
+        assert_eq!(output.status.code(), Some(2), "{flags}");
+        assert!(stderr(&output).contains(expected), "{flags}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn more_repeats_add_to_a_sweep() {
+    let runs = Runs::new();
     assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 1")).status.success());
-    let output = resume(&runs, "--batch 2 --width 32");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("leave out --batch --width=32"), "{}", stderr(&output));
+    let output = resume(&runs, "--repeats 2 --json");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["repeats"], &found["complete"]), (&2.into(), &true.into()), "{found}");
+    assert!(
+        stderr(&output).contains("run 2 of 2") && !stderr(&output).contains("run 1"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(runs_in(&folder(&runs)).len(), 2);
+}
+
+#[test]
+fn files_are_those_that_were_meant_wherever_it_is_gone_on_with() {
+    let runs = Runs::new();
+    std::fs::write(runs.file("book.txt"), "to be or not to be ".repeat(20)).unwrap();
+    assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 1 --data book.txt")).status.success());
+    let mut command = program();
+    command.arg("sweep").arg("--resume").arg(folder(&runs)).args(["--repeats", "2", "--json"]);
+    let output = command.current_dir("/").output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["cells"][0]["run_ids"].as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
+fn ended_before_the_first_result_it_says_how_to_go_on() {
+    let runs = Runs::new();
+    let endless = SMALL.replace("--steps 2", "--steps 1000000");
+    let child = begun(&runs, &format!("{endless} --batch 1,2 --svg {}", runs.file("s.svg").display()), 1);
+    // As Ctrl-C does: to the sweep and to its run.
+    let run = runs_in(&folder(&runs)).remove(0);
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    for id in children.split_whitespace().chain([child.id().to_string().as_str()]) {
+        assert!(std::process::Command::new("kill").args(["-INT", id]).status().unwrap().success(), "{run}");
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("sweep --resume"), "{}", stderr(&output));
 }

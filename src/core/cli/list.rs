@@ -10,7 +10,7 @@ use super::exit::{DONE, Exit, Outcome};
 use super::machine;
 use super::show::write_json;
 use crate::record::{RunRow, RunStatus};
-use crate::report::{Condition, ListedRun, Selection, StepRates, render_runs};
+use crate::report::{Condition, ListedRun, Selection, StepRates, UNREADABLE, render_runs};
 use crate::store::{StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
@@ -96,7 +96,17 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            ListedRun::unreadable(name, shown, error.to_string())
+            match error {
+                // What a process leaves that ends before it writes its row.
+                StoreError::NotARun(_) if is_being_written(dir) => {
+                    ListedRun::without_row(name, shown, "running", None)
+                }
+                StoreError::NotARun(_) => {
+                    let why = "there is no run.parquet: its process ended before it wrote one".to_owned();
+                    ListedRun::without_row(name, shown, "interrupted", Some(why))
+                }
+                error => ListedRun::without_row(name, shown, UNREADABLE, Some(error.to_string())),
+            }
         }
     }
 }

@@ -25,10 +25,12 @@ mod plan_verify;
 mod rm;
 mod rules;
 mod run_args;
+mod run_setup;
 mod settings;
 mod show;
 mod show_views;
 mod sweep;
+mod sweep_folder;
 mod sweep_progress;
 mod words;
 
@@ -43,6 +45,7 @@ pub use show::{print, read};
 use clap::{Parser, Subcommand};
 
 use crate::sweep::follow;
+use given::Given;
 
 /// Puts a training step under instruments: where did time and memory go?
 #[derive(Debug, Parser)]
@@ -84,12 +87,12 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Run a grid of settings, and say which is fastest in the memory there is
     #[command(after_long_help = sweep::AFTER_HELP)]
-    Sweep(Box<sweep::SweepArgs>),
+    Sweep(Box<Given<sweep::SweepArgs>>),
     /// Find the largest batch that fits a memory, and the best way to train with it
     Plan(Box<plan::PlanArgs>),
     /// List the runs of a folder, filtered and sorted
     List(list::ListArgs),
-    /// Remove runs
+    /// Remove runs and sweeps
     Rm(rm::RmArgs),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(doctor::DoctorArgs),

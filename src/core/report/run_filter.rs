@@ -74,6 +74,18 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Refuses to hold a number against what is none, which would compare their letters.
+    fn check(&self, runs: &[ListedRun]) -> Result<(), SelectionError> {
+        let is_number = || runs.iter().any(|run| run.field(&self.field).is_number());
+        let is_text = || runs.iter().any(|run| run.field(&self.field).is_string());
+        if self.value == "null" || self.value.parse::<f64>().is_ok() || is_text() || !is_number() {
+            return Ok(());
+        }
+        Err(SelectionError::NotANumber { field: self.field.clone(), value: self.value.clone() })
+    }
+}
+
 fn compare_to_text(value: &Value, text: &str) -> Ordering {
     match (value.as_f64(), text.parse::<f64>()) {
         (Some(one), Ok(other)) => one.total_cmp(&other),
@@ -96,19 +108,21 @@ pub struct Selection {
     pub limit: Option<usize>,
 }
 
-/// A field was asked for that no run has.
+/// What was asked for makes no sense for these runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no run has a field {field:?}; there are: {known}")]
-pub struct UnknownField {
-    field: String,
-    known: String,
+pub enum SelectionError {
+    #[error("no run has a field {field:?}; there are: {known}")]
+    UnknownField { field: String, known: String },
+    #[error("{field} is a number, and {value:?} is none; give a number, or `null` for runs without one")]
+    NotANumber { field: String, value: String },
 }
 
 impl Selection {
     /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
-    pub fn of(&self, mut runs: Vec<ListedRun>) -> Result<Vec<ListedRun>, UnknownField> {
+    pub fn of(&self, mut runs: Vec<ListedRun>) -> Result<Vec<ListedRun>, SelectionError> {
         let asked = self.conditions.iter().map(|condition| &condition.field).chain(&self.sort);
         asked.into_iter().try_for_each(|field| check(field, &runs))?;
+        self.conditions.iter().try_for_each(|condition| condition.check(&runs))?;
         runs.retain(|run| self.conditions.iter().all(|condition| condition.holds(run)));
         let (field, falling) = match &self.sort {
             Some(field) => (field.as_str(), self.reverse),
@@ -121,7 +135,7 @@ impl Selection {
     }
 }
 
-fn check(field: &str, runs: &[ListedRun]) -> Result<(), UnknownField> {
+fn check(field: &str, runs: &[ListedRun]) -> Result<(), SelectionError> {
     // A list without runs has no configuration to tell from.
     if runs.is_empty() || FACTS.contains(&field) || runs.iter().any(|run| run.configures(field)) {
         return Ok(());
@@ -129,7 +143,7 @@ fn check(field: &str, runs: &[ListedRun]) -> Result<(), UnknownField> {
     let configured: BTreeSet<String> = runs.iter().flat_map(ListedRun::configured_names).collect();
     let facts = FACTS.iter().map(|&fact| fact.to_owned());
     let known: Vec<String> = facts.chain(configured).collect();
-    Err(UnknownField { field: field.to_owned(), known: known.join(", ") })
+    Err(SelectionError::UnknownField { field: field.to_owned(), known: known.join(", ") })
 }
 
 fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
@@ -152,7 +166,7 @@ mod tests {
     use super::*;
 
     fn run(id: &str, batch: i64, step_ms: Option<f64>) -> ListedRun {
-        let mut run = ListedRun::unreadable(id.to_owned(), format!("runs/{id}"), String::new());
+        let mut run = ListedRun::without_row(id.to_owned(), format!("runs/{id}"), "complete", None);
         run.config = json!({"batch": batch, "checkpoint": "none", "loader": {"workers": 2}})
             .as_object()
             .unwrap()
@@ -221,5 +235,20 @@ mod tests {
             "{error}"
         );
         assert!(selection.of(Vec::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_number_is_held_against_numbers_alone() {
+        let refused = |condition: &str| {
+            let selection =
+                Selection { conditions: vec![condition.parse().unwrap()], ..Selection::default() };
+            selection.of(vec![run("a", 2, Some(9.5)), run("b", 8, None)]).err().map(|error| error.to_string())
+        };
+        for bad in ["batch<eight", "batch=8x", "step_ms>fast"] {
+            assert!(refused(bad).unwrap().contains("is a number"), "{bad}");
+        }
+        for good in ["batch=null", "batch<8", "checkpoint=8", "id>a"] {
+            assert_eq!(refused(good), None, "{good}");
+        }
     }
 }

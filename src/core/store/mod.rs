@@ -26,6 +26,7 @@ mod removal;
 mod schema;
 mod sink;
 mod space;
+mod sweep_removal;
 mod sweeps;
 mod writer;
 
@@ -42,5 +43,6 @@ pub use reader::Dataset;
 pub use removal::{RemovalError, removable, remove};
 pub use sink::RunFolder;
 pub use space::free_bytes;
+pub use sweep_removal::{SweepContents, is_sweep_folder, removable_sweep, remove_sweep};
 pub use sweeps::{keep_sweep, read_sweep};
 pub use writer::DatasetWriter;

@@ -17,6 +17,12 @@ pub enum SweepError {
     Start { program: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}; name another folder with --out", path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("{} exists already; give the sweep another name, or name another folder with --out", dir.display())]
+    Exists { dir: PathBuf },
+    #[error(
+        "the sweep was begun with {begun} repeats, and {asked} are fewer; with more of them --resume adds to it"
+    )]
+    FewerRepeats { begun: usize, asked: usize },
     #[error("{} is not the folder of a sweep ({source}); name one that `stepledger sweep` made", dir.display())]
     NotASweep { dir: PathBuf, source: io::Error },
     #[error("{} cannot be read: {problem}; begin a new sweep", path.display())]

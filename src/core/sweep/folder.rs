@@ -1,6 +1,7 @@
 //! A sweep's folder: `<out>/<sweep_id>/`, with its `sweep.json`, its runs, and its table of cells.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread::sleep;
@@ -36,15 +37,36 @@ pub enum Left {
 }
 
 impl Folder {
-    /// Makes the folder of a new sweep in `out`.
+    /// Makes the folder of a new sweep in `out`; [`SweepError::Exists`] where its name is taken.
     pub fn create(out: &Path, spec: Spec) -> Result<Self, SweepError> {
         let dir = out.join(&spec.sweep_id);
         let failed = |source| SweepError::Write { path: dir.clone(), source };
-        fs::create_dir_all(out).and_then(|()| fs::create_dir(&dir)).map_err(failed)?;
-        let text = serde_json::to_string_pretty(&spec).map_err(|error| failed(error.into()))?;
-        write_whole(&dir.join(SPEC_FILE), format!("{text}\n").as_bytes())?;
-        let lock = lock(&dir)?;
-        Ok(Folder { dir, spec, lock })
+        fs::create_dir_all(out).map_err(failed)?;
+        fs::create_dir(&dir).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => SweepError::Exists { dir: dir.clone() },
+            _ => failed(source),
+        })?;
+        let folder = Folder { lock: lock(&dir)?, dir, spec };
+        folder.keep_spec()?;
+        Ok(folder)
+    }
+
+    /// Makes it a sweep of so many repeats; those that are there stay.
+    pub fn extend(&mut self, repeats: usize) -> Result<(), SweepError> {
+        let begun = self.spec.repeats;
+        if repeats < begun {
+            return Err(SweepError::FewerRepeats { begun, asked: repeats });
+        }
+        self.spec.repeats = repeats;
+        if repeats == begun { Ok(()) } else { self.keep_spec() }
+    }
+
+    fn keep_spec(&self) -> Result<(), SweepError> {
+        let path = self.dir.join(SPEC_FILE);
+        let failed =
+            |error: serde_json::Error| SweepError::Write { path: path.clone(), source: error.into() };
+        let text = serde_json::to_string_pretty(&self.spec).map_err(failed)?;
+        Ok(write_whole(&path, format!("{text}\n").as_bytes())?)
     }
 
     /// Opens the folder of a sweep that was begun before.

@@ -6,6 +6,7 @@
 
 mod answer;
 mod cell;
+mod duel;
 mod error;
 mod folder;
 mod grid;

@@ -12,7 +12,7 @@ use super::program::Program;
 use super::result::Sweep;
 use super::tried::{Tried, time_left};
 use crate::record::RunStatus;
-use crate::store::keep_sweep;
+use crate::store::{Calibrations, home, keep_sweep};
 
 /// How far a sweep has come, told before each run and at the end.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +39,10 @@ pub fn sweep(
 ) -> Result<Sweep, SweepError> {
     let spec = folder.spec();
     let cells = spec.grid.cells();
+    // Before the runs, so that a file that cannot be read does not cost them.
+    let known = home().map_or_else(|| Ok(Calibrations::default()), |home| Calibrations::load(&home))?;
     let mut tried: Vec<Tried> = cells.iter().map(|_| Tried::default()).collect();
-    let Gathered { mut done, mut waiting } = gather(folder, &mut tried)?;
+    let Gathered { mut done, mut waiting } = gather(folder, &mut tried, &known)?;
     while let Some(&(turn, attempt)) = waiting.front() {
         if stop() {
             break;
@@ -53,13 +55,13 @@ pub fn sweep(
         if ran.status == RunStatus::Interrupted && stop() {
             break;
         }
-        tried[turn.cell].take(turn.repeat, ran)?;
+        tried[turn.cell].take(turn.repeat, ran, &known)?;
         waiting.pop_front();
         waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
         done += 1;
     }
     tell(Progress { done, total: done + waiting.len(), next: None, left: None });
-    let sweep = Sweep::of(spec, folder.dir(), &tried, waiting.is_empty());
+    let sweep = Sweep::of(spec, folder.dir(), &tried, waiting.is_empty(), &known);
     keep_sweep(folder.dir(), &spec.sweep_id, sweep.rows())?;
     Ok(sweep)
 }
@@ -73,12 +75,12 @@ struct Gathered {
 }
 
 /// Reads the runs that are there.
-fn gather(folder: &Folder, tried: &mut [Tried]) -> Result<Gathered, SweepError> {
+fn gather(folder: &Folder, tried: &mut [Tried], known: &Calibrations) -> Result<Gathered, SweepError> {
     let (mut done, mut waiting) = (0, VecDeque::new());
     for turn in folder.spec().turns() {
         match folder.left(turn)? {
             Left::Done(dir) => {
-                tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir)?);
+                tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir, known)?);
                 done += 1;
             }
             Left::Attempt(attempt) => waiting.push_back((turn, attempt)),

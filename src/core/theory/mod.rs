@@ -12,11 +12,13 @@ mod datasheet;
 mod peak;
 mod products;
 mod recompute;
+mod setup;
 mod shape;
 mod state;
 
 pub use alternatives::Alternative;
 pub use choices::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 pub use datasheet::{datasheet, datasheets};
+pub use setup::{Setup, SetupError};
 pub use shape::{Architecture, Shape, VOCABULARY};
 pub use state::Training;
