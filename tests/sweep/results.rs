@@ -104,44 +104,6 @@ fn where_nothing_can_be_measured_the_reasons_are_told() {
 }
 
 #[test]
-fn the_answer_is_what_compare_says_with_this_machines_noise() {
-    let runs = Runs::new();
-    let home = runs.file("home");
-    std::fs::create_dir(&home).unwrap();
-    let sweep = |args: &[&str]| {
-        let mut command = program();
-        command.arg("sweep").args(args).env("STEPLEDGER_HOME", &home).current_dir(runs.path());
-        let output = command.output().unwrap();
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        found["answer"].clone()
-    };
-    let flags = format!("{SMALL} --trace phases --batch 1,2 --repeats 3 --json --quiet")
-        .replace("--steps 2", "--steps 40");
-    let answer = sweep(&flags.split_whitespace().collect::<Vec<_>>());
-    let dir = folder(&runs);
-    // Three repeats are fewer than it takes, whatever they say.
-    assert_eq!(answer["evidence"], "smoke_test", "{answer}");
-    // Noise that covers everything: whatever was told apart no longer is.
-    let of_run = read_machine(&dir.join(&runs_in(&dir)[0]));
-    let noise = serde_json::json!({
-        "measured_at": "2026-01-31T12:00:00Z", "pairs": 5, "half_width_pct": 100_000.0, "pair_sd_pct": 1.0,
-        "mean_pct": 0.0, "step_ms": 1.0, "flags": [],
-    });
-    let machine = serde_json::json!({
-        "host": of_run.host, "cpu": of_run.cpu, "logical_cpus": of_run.logical_cpus, "noise": noise,
-    });
-    std::fs::write(home.join("calibration.json"), serde_json::json!({"machines": [machine]}).to_string())
-        .unwrap();
-    let answer = sweep(&["--resume", dir.to_str().unwrap(), "--json", "--quiet"]);
-    let second = answer["sentences"][1].as_str().unwrap();
-    assert!(second.contains("within 100000.0 %") || second.contains("no proof yet"), "{answer}");
-}
-
-fn read_machine(run: &std::path::Path) -> stepledger::record::Machine {
-    stepledger::store::Dataset::open(run).unwrap().run().machine.clone()
-}
-
-#[test]
 fn sweeps_of_the_same_second_do_not_meet() {
     let runs = Runs::new();
     let both = std::thread::scope(|scope| {

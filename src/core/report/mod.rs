@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod by_scope;
+mod chart_legend;
 mod chart_sweep;
 mod checkup;
 mod creep;

@@ -43,7 +43,7 @@ pub struct CellResult {
     pub why: Option<String>,
     /// Each measured repeat with its run, to pair with other cells'.
     #[serde(skip)]
-    pub(super) measured: Vec<(usize, String)>,
+    pub(crate) measured: Vec<(usize, String)>,
 }
 
 impl CellResult {

@@ -77,6 +77,21 @@ pub mod made_up {
     use super::*;
     use crate::record::{EvidenceLevel, RunStatus};
 
+    /// A complete sweep of these cells.
+    pub fn made_up(cells: Vec<CellResult>, capacity_bytes: Option<i64>) -> Sweep {
+        let grid = ["batch".to_owned(), "checkpoint".to_owned()];
+        Sweep {
+            sweep_id: "sweep-made-up".to_owned(),
+            dir: PathBuf::from("runs/sweep-made-up"),
+            complete: true,
+            repeats: 5,
+            capacity_bytes,
+            answer: answer(&cells, &grid, capacity_bytes, &|_, _| None),
+            grid: grid.to_vec(),
+            cells,
+        }
+    }
+
     /// A cell at so many tokens/s and bytes.
     pub fn cell(batch: i64, checkpoint: &str, rate: f64, peak_bytes: i64) -> CellResult {
         let cell = Cell { values: Vec::new() };
