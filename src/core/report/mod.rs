@@ -53,7 +53,7 @@ pub use peak::{NoScope, PeakBlock, PeakScope, PeakView, peak_view};
 pub use phase_spans::PhaseSpan;
 pub use phases::PhaseSummary;
 pub use product_rate::{ProductRate, ProductReference};
-pub use run_filter::{Condition, Selection, SelectionError};
+pub use run_filter::{Condition, Listing, Selection, SelectionError};
 pub use step_memory::{NoView, Reconciliation, StepMemory, StepSpan, memory_step};
 pub use step_rates::StepRates;
 pub use summary::{Account, NoSuchStep, StepSummary, Summary, peak_instant, summarize};

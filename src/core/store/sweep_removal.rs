@@ -12,7 +12,7 @@ const SPEC: &str = "sweep.json";
 const FILES: [&str; 4] = [SPEC, "sweep.json.tmp", "sweep-0001.parquet", "sweep-0001.parquet.tmp"];
 
 /// What lies in a sweep's folder.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepContents {
     /// The folders of its runs.
     pub runs: Vec<PathBuf>,
@@ -35,9 +35,10 @@ pub fn removable_sweep(dir: &Path) -> Result<SweepContents, RemovalError> {
     if fs::symlink_metadata(dir).map_err(io)?.is_symlink() {
         return Err(RemovalError::Link(dir.to_owned()));
     }
-    let mut found = SweepContents::default();
-    found.runs = folders_in(dir)?.into_iter().filter(|folder| is_run_folder(folder)).collect();
-    found.runs.sort_unstable();
+    let mut runs: Vec<PathBuf> =
+        folders_in(dir)?.into_iter().filter(|folder| is_run_folder(folder)).collect();
+    runs.sort_unstable();
+    let mut found = SweepContents { runs, files: 0, bytes: 0 };
     let mut foreign = Vec::new();
     for entry in fs::read_dir(dir).map_err(io)?.flatten().filter(|entry| !found.runs.contains(&entry.path()))
     {
