@@ -8,7 +8,7 @@ use stepledger_core::cli::{
 use super::progress::Progress;
 use super::reference::reference_rates;
 use crate::probe::{Options, check_libtorch, machine};
-use crate::record::{RunRow, RunStatus, Trace};
+use crate::record::{RunRow, RunStatus};
 use crate::report::{Asked, summarize};
 use crate::rules::Lang;
 use crate::store::{Dataset, RunFolder};
@@ -79,7 +79,7 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
             block_size: training.block_size,
             tile_size: training.tile_size,
             lr: training.lr,
-            betas: betas(&training.betas)?,
+            betas: training.two_betas()?,
             eps: training.eps,
             weight_decay: training.weight_decay,
         },
@@ -96,26 +96,9 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
             save_batches: files.save_batches.clone(),
         },
     };
-    config.check(machine().memory_bytes)?;
-    if args.account.enforce && args.account.trace == Trace::Phases {
-        return Err(TrainError::Flag {
-            flag: "--enforce",
-            value: "with --trace phases".to_owned(),
-            allowed: "it takes --trace allocations or ops, whose hook keeps the limit".to_owned(),
-        });
-    }
+    config.adamw.tiling()?;
+    args.check(machine().memory_bytes)?;
     Ok(config)
-}
-
-fn betas(values: &[f64]) -> Result<(f64, f64), TrainError> {
-    match values {
-        &[beta1, beta2] => Ok((beta1, beta2)),
-        _ => Err(TrainError::Flag {
-            flag: "--betas",
-            value: format!("{values:?}"),
-            allowed: "allowed: two numbers, such as 0.9,0.95".to_owned(),
-        }),
-    }
 }
 
 fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {

@@ -6,9 +6,9 @@ use serde::Serialize;
 use tch::Device;
 
 use super::error::TrainError;
-use super::kernel::needs_gpu;
 use crate::theory::{
-    AdamWKind, Architecture, Attention, Checkpoint, Float, ModelKind, Precision, Shape, Training, ZeroGrad,
+    AdamWKind, Architecture, Attention, Checkpoint, Float, ModelKind, Precision, Setup, Shape, Training,
+    ZeroGrad,
 };
 
 /// AdamW's numbers, and how it is computed and kept.
@@ -169,137 +169,29 @@ impl Config {
         Shape { architecture, layers, width, seq, batch, precision, checkpoint: self.checkpoint, training }
     }
 
+    /// What can be judged of it without libtorch.
+    pub fn setup(&self) -> Setup {
+        let AdamWConfig { lr, betas, eps, weight_decay, .. } = self.adamw;
+        Setup {
+            shape: self.shape(),
+            heads: self.heads,
+            steps: self.steps,
+            warmup: self.warmup,
+            sync_every: self.sync_every,
+            dropout: self.dropout,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            pin_memory: self.copy.pin_memory,
+            async_copy: self.copy.async_copy,
+            on_cpu: self.device == Device::Cpu,
+        }
+    }
+
     /// Refuses what cannot be run, naming the flag, its value and what is allowed.
     pub fn check(&self, memory_bytes: Option<i64>) -> Result<(), TrainError> {
-        for (flag, value) in self.sizes() {
-            check_range(flag, value, 1, MAX_SIZE)?;
-        }
-        check_range("--layers", self.layers, 1, MAX_LAYERS)?;
-        check_range("--warmup", self.warmup, 0, MAX_SIZE)?;
-        check_range("--threads", i64::from(self.threads), 1, 1024)?;
-        if self.model == ModelKind::Gpt && self.width % self.heads != 0 {
-            let Config { width, heads, .. } = self;
-            return Err(TrainError::flag(
-                "--heads",
-                heads,
-                format!("--width {width} must be a multiple of it"),
-            ));
-        }
-        check_range("--sync-every", self.sync_every, 1, MAX_SIZE)?;
-        self.copy.check(self.device)?;
-        self.check_checkpoint()?;
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(TrainError::flag("--dropout", self.dropout, "allowed: from 0 to below 1".to_owned()));
-        }
-        self.adamw.check(self.precision)?;
-        if self.adamw.kind == AdamWKind::Kernel && self.device == Device::Cpu {
-            return Err(needs_gpu());
-        }
-        self.check_memory(memory_bytes)
-    }
-
-    fn check_checkpoint(&self) -> Result<(), TrainError> {
-        let bad = |allowed: String| Err(TrainError::flag("--checkpoint", self.checkpoint, allowed));
-        match self.checkpoint {
-            Checkpoint::Every(blocks) if !(1..=self.layers).contains(&blocks) => {
-                bad(format!("allowed: every:1 to every:{}, the number of --layers", self.layers))
-            }
-            Checkpoint::Selective if self.model == ModelKind::Mlp => bad(
-                "recomputes attention's core, and the MLP has no attention; allowed with --model mlp: none, full, every:K"
-                    .to_owned(),
-            ),
-            _ => Ok(()),
-        }
-    }
-
-    fn sizes(&self) -> [(&'static str, i64); 6] {
-        [
-            ("--width", self.width),
-            ("--heads", self.heads),
-            ("--seq", self.seq),
-            ("--batch", self.batch),
-            ("--accumulate", self.accumulate),
-            ("--steps", self.steps),
-        ]
-    }
-
-    fn check_memory(&self, memory_bytes: Option<i64>) -> Result<(), TrainError> {
-        let floor_bytes = self.shape().floor_bytes();
-        match memory_bytes {
-            Some(memory_bytes) if self.device == Device::Cpu && floor_bytes > memory_bytes => {
-                Err(TrainError::TooLarge { floor_bytes, memory_bytes })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Larger sizes are slips of the finger, and their products would not fit 64 bits.
-const MAX_SIZE: i64 = 1 << 24;
-
-/// Each layer is a dozen tensors, whose bookkeeping outweighs what a tiny layer holds.
-const MAX_LAYERS: i64 = 4096;
-
-fn check_range(flag: &'static str, value: i64, low: i64, high: i64) -> Result<(), TrainError> {
-    match (low..=high).contains(&value) {
-        true => Ok(()),
-        false => Err(TrainError::flag(flag, value, format!("allowed: {low} to {high}"))),
-    }
-}
-
-impl CopyConfig {
-    fn check(self, device: Device) -> Result<(), TrainError> {
-        let set = [("--pin-memory", self.pin_memory), ("--async-copy", self.async_copy)];
-        match set.into_iter().find(|(_, on)| *on && device == Device::Cpu) {
-            None => Ok(()),
-            Some((flag, _)) => Err(TrainError::flag(
-                flag,
-                "with --device cpu",
-                "nothing is copied there; use --device cuda, or leave it out".to_owned(),
-            )),
-        }
-    }
-}
-
-impl AdamWConfig {
-    fn check(&self, precision: Precision) -> Result<(), TrainError> {
-        self.check_types(precision)?;
-        self.tiling()?;
-        let positive = |flag, value: f64| match value.is_finite() && value > 0.0 {
-            true => Ok(()),
-            false => Err(TrainError::flag(flag, value, "allowed: any number above 0".to_owned())),
-        };
-        positive("--lr", self.lr)?;
-        positive("--eps", self.eps)?;
-        if !(self.weight_decay.is_finite() && self.weight_decay >= 0.0) {
-            return Err(TrainError::flag(
-                "--weight-decay",
-                self.weight_decay,
-                "allowed: 0 or more".to_owned(),
-            ));
-        }
-        for beta in [self.betas.0, self.betas.1] {
-            if !(0.0..1.0).contains(&beta) {
-                return Err(TrainError::flag("--betas", beta, "allowed: from 0 to below 1".to_owned()));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_types(&self, precision: Precision) -> Result<(), TrainError> {
-        let in_half = precision == Precision::Bf16;
-        if self.master_weights && !in_half {
-            let value = format!("with --dtype {precision}");
-            let why = "needs --dtype bf16; these parameters are f32 themselves".to_owned();
-            return Err(TrainError::flag("--master-weights", value, why));
-        }
-        match self.state_dtype {
-            Some(Float::Bf16) if !in_half || self.master_weights => Err(TrainError::flag(
-                "--state-dtype",
-                Float::Bf16,
-                "needs --dtype bf16 without --master-weights, so that what is updated is bf16 too".to_owned(),
-            )),
-            _ => Ok(()),
-        }
+        self.adamw.tiling()?;
+        Ok(self.setup().check(memory_bytes)?)
     }
 }

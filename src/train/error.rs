@@ -7,17 +7,13 @@ use tch::TchError;
 
 use crate::device::DeviceError;
 use crate::probe::ProbeError;
+use crate::theory::SetupError;
 
 /// Why a run could not be made, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    #[error("{flag} {value}: {allowed}")]
-    Flag { flag: &'static str, value: String, allowed: String },
-    #[error(
-        "a step needs at least {floor_bytes} bytes (parameters, Adam's states, activations), and the machine has \
-         {memory_bytes}; choose smaller --width, --layers, --batch or --seq"
-    )]
-    TooLarge { floor_bytes: i64, memory_bytes: i64 },
+    #[error(transparent)]
+    Setup(#[from] SetupError),
     #[error("--data {}: {reason}", path.display())]
     Data { path: PathBuf, reason: String },
     #[error("{flag} {}: {reason}", path.display())]
@@ -38,15 +34,14 @@ pub enum TrainError {
 
 impl TrainError {
     pub(super) fn flag(flag: &'static str, value: impl Display, allowed: String) -> Self {
-        TrainError::Flag { flag, value: value.to_string(), allowed }
+        SetupError::flag(flag, value, allowed).into()
     }
 
     /// Whether the input was wrong, rather than the work.
     pub fn is_input(&self) -> bool {
         matches!(
             self,
-            TrainError::Flag { .. }
-                | TrainError::TooLarge { .. }
+            TrainError::Setup(_)
                 | TrainError::Data { .. }
                 | TrainError::Weights { .. }
                 | TrainError::Device { .. }

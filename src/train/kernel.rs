@@ -8,7 +8,7 @@ use super::config::AdamWConfig;
 use super::error::TrainError;
 use super::shim::{RawTensor, checked};
 use crate::device::{AdamWKernel, Cache, Gpu, Hyper, Operands, Storage, Tiling, TilingError};
-use crate::theory::AdamWKind;
+use crate::theory::{AdamWKind, SetupError};
 
 unsafe extern "C" {
     #[allow(clippy::too_many_arguments)]
@@ -57,8 +57,10 @@ impl KernelAdamW {
     /// # Errors
     /// On a CPU, and for types that the kernel does not know.
     pub fn load(config: &AdamWConfig, parameter: &Tensor, state: Kind) -> Result<Self, TrainError> {
-        let Device::Cuda(ordinal) = parameter.device() else { return Err(needs_gpu()) };
-        let ordinal = i32::try_from(ordinal).map_err(|_| needs_gpu())?;
+        let Device::Cuda(ordinal) = parameter.device() else {
+            return Err(SetupError::kernel_needs_gpu().into());
+        };
+        let ordinal = i32::try_from(ordinal).map_err(|_| SetupError::kernel_needs_gpu())?;
         let storage = storage(parameter.kind(), state, config.master_weights)?;
         let AdamWConfig { lr, betas, eps, weight_decay, .. } = *config;
         let gpu = Gpu::open(ordinal)?;
@@ -115,13 +117,6 @@ fn storage(parameter: Kind, state: Kind, masters: bool) -> Result<Storage, Train
             ),
         )),
     }
-}
-
-/// What becomes of `--adamw kernel` where there is no GPU.
-pub fn needs_gpu() -> TrainError {
-    let allowed =
-        "is a kernel for NVIDIA's GPUs, and takes --device cuda; on a CPU: fused, foreach, loop".to_owned();
-    TrainError::flag("--adamw", AdamWKind::Kernel, allowed)
 }
 
 impl AdamWConfig {

@@ -95,9 +95,23 @@ fn a_run_that_cannot_be_read_is_listed_with_the_reason() {
     fs::write(runs.file("runs/a-second/run.parquet"), "PAR1 not PAR1").unwrap();
     fs::write(runs.file("runs/b-first/steps-0001.parquet"), "").unwrap();
     let list = listed(&runs, &["--where", "status=unreadable"]);
-    assert_eq!(ids(&list), ["a-second", "b-first", "without-row"]);
-    assert!(list[2]["reason"].as_str().unwrap().contains("no run.parquet"), "{:?}", list[2]);
+    assert_eq!(ids(&list), ["a-second", "b-first"]);
+    let list = listed(&runs, &["--where", "status=interrupted"]);
+    assert_eq!(ids(&list), ["without-row"]);
+    assert!(list[0]["reason"].as_str().unwrap().contains("no run.parquet"), "{:?}", list[0]);
     assert_eq!(listed(&runs, &[]).len(), 4, "and the good ones");
+}
+
+#[test]
+fn what_a_process_left_that_ended_before_it_wrote_anything_is_listed_and_can_go() {
+    let runs = three();
+    fs::create_dir(runs.file("runs/20260131-120000-gpt-1a2b3")).unwrap();
+    let list = listed(&runs, &["--where", "status=interrupted"]);
+    assert_eq!(ids(&list), ["20260131-120000-gpt-1a2b3"]);
+    let (code, _, errors) = outcome(&runs, "show", &["20260131-120000-gpt-1a2b3"]);
+    assert!(code == Some(2) && errors.contains("ended before it wrote one"), "{errors}");
+    assert_eq!(outcome(&runs, "rm", &["--yes", "20260131-120000-gpt-1a2b3"]).0, Some(0));
+    assert!(!runs.file("runs/20260131-120000-gpt-1a2b3").exists());
 }
 
 #[test]
@@ -107,6 +121,7 @@ fn what_makes_no_sense_is_refused_with_what_does() {
         (&["--where", "bach=8"][..], &["\"bach\"", "peak_mib", "loader.workers"][..]),
         (&["--sort", "speed"], &["\"speed\"", "tokens_per_s"]),
         (&["--where", "batch"], &["FIELD=VALUE"]),
+        (&["--where", "batch<eight"], &["batch is a number", "\"eight\""]),
         (&["--limit", "-1"], &["-1"]),
     ] {
         let (code, text, errors) = outcome(&runs, "list", words);

@@ -18,6 +18,20 @@ fn bad_grids_are_refused_before_anything_runs() {
         ("--batch 1 --capacity-mb -4", "'-4'"),
         ("--batch 1 --enforce", "--capacity-mb"),
         ("--batch 1 --lr high", "'high'"),
+        ("--batch 0,4", "cell batch 0: --batch 0: allowed: 1 to"),
+        ("--batch 4 --steps 0", "--steps 0: allowed: 1 to"),
+        (
+            "--checkpoint none,every:0",
+            "cell checkpoint every:0: --checkpoint every:0: allowed: every:1 to every:4",
+        ),
+        ("--checkpoint none,every:2 --layers 1", "allowed: every:1 to every:1"),
+        ("--batch 1,2 --heads 3 --width 16", "--heads 3: --width 16 must be a multiple of it"),
+        ("--checkpoint none,full,every:1", "\"full\" and \"every:1\" are the same, as elements 2 and 3"),
+        ("--batch 1,2 --data nowhere.txt", "nowhere.txt: there is no such file"),
+        ("--batch 4,8 --capacity-mb 1 --enforce", "the one that takes the least, batch 4, needs at least"),
+        ("--batch 4,8 --capacity-mb 1", "3.18 MiB of them for parameters"),
+        ("--batch 1,2 --svg nowhere/s.svg", "--svg nowhere/s.svg: No such file"),
+        ("--batch 1,2 --svg .", "--svg .: "),
     ];
     for (flags, expected) in cases {
         let runs = Runs::new();

@@ -4,7 +4,13 @@
 #[path = "../common/program.rs"]
 mod program;
 
+#[path = "../compare/made_up.rs"]
+#[allow(dead_code)] // sweeps need less of it than comparisons
+mod made_up;
+
 mod input;
+mod judging;
+mod library;
 mod results;
 mod resuming;
 

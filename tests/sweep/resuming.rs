@@ -1,5 +1,6 @@
 //! Going on with a sweep that was ended.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,36 +12,72 @@ fn resume(runs: &Runs, more: &str) -> Output {
     command.output().unwrap()
 }
 
-/// A sweep that has begun its second run.
-fn begun(runs: &Runs, flags: &str) -> Child {
+/// A sweep that has begun this run of its own.
+fn begun(runs: &Runs, flags: &str, at_least: usize) -> Child {
     let mut command = program();
     command.arg("sweep").arg("--out").arg(runs.file("runs")).args(flags.split_whitespace());
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
-    while !(runs.file("runs").exists() && runs_in(&folder(runs)).len() >= 2) {
-        assert!(begin.elapsed() < Duration::from_secs(120), "the second run never began");
+    while !(runs.file("runs").exists() && runs_in(&folder(runs)).len() >= at_least) {
+        assert!(begin.elapsed() < Duration::from_secs(120), "run {at_least} never began");
         std::thread::sleep(Duration::from_millis(20));
     }
     child
 }
 
+/// A sweep whose second run has been started: what it says on stderr comes before the run's folder does.
+fn about_to_begin(runs: &Runs, flags: &str) -> Child {
+    let mut command = program();
+    command.arg("sweep").arg("--out").arg(runs.file("runs")).args(flags.split_whitespace());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut told = told.map(|line| line.unwrap()).filter(|line| line.starts_with("run "));
+    assert!(told.nth(1).unwrap().starts_with("run 2 of 4"));
+    child
+}
+
+#[test]
+fn a_kill_at_any_moment_costs_no_setting() {
+    for after_ms in [0, 50, 250] {
+        let runs = Runs::new();
+        let mut child = about_to_begin(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"));
+        std::thread::sleep(Duration::from_millis(after_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let output = resume(&runs, "--json");
+        assert_eq!(output.status.code(), Some(0), "after {after_ms} ms: {}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for cell in found["cells"].as_array().unwrap() {
+            assert_eq!(
+                (&cell["status"], &cell["reason"]),
+                (&"complete".into(), &Value::Null),
+                "after {after_ms} ms: {cell}"
+            );
+            assert_eq!(cell["run_ids"].as_array().unwrap().len(), 2, "after {after_ms} ms: {cell}");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_that_is_worked_on_is_left_alone_and_its_process_is_named() {
+    let runs = Runs::new();
+    let endless = SMALL.replace("--steps 2", "--steps 1000000");
+    let mut child = begun(&runs, &format!("{endless} --batch 1,2"), 1);
+    let output = resume(&runs, "");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("working on the sweep") && told.contains(&child.id().to_string()), "{told}");
+}
+
 #[test]
 fn after_a_kill_nothing_complete_is_repeated() {
     let runs = Runs::new();
-    let mut child = begun(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"));
+    let mut child = begun(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"), 2);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The run it had begun goes on by itself to its end.
-    let begin = Instant::now();
-    let output = loop {
-        let output = resume(&runs, "--json");
-        if output.status.code() != Some(2) {
-            break output;
-        }
-        assert!(stderr(&output).contains("still going on"), "{}", stderr(&output));
-        assert!(begin.elapsed() < Duration::from_secs(120), "it never ended");
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let output = resume(&runs, "--json");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["complete"], true);
@@ -97,8 +134,59 @@ fn what_is_no_sweep_or_another_versions_is_refused() {
 #[test]
 fn flags_beside_resume_are_refused() {
     let runs = Runs::new();
+    assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 2")).status.success());
+    for (flags, expected) in [
+        ("--batch 2 --width 32", "leave out --batch --width=32"),
+        ("--order-seed 1", "leave out --order-seed"),
+        ("--out elsewhere", "leave out --out"),
+        ("--run-id mine", "leave out --run-id=mine"),
+        ("--repeats 1", "begun with 2 repeats, and 1 are fewer"),
+    ] {
+        let output = resume(&runs, flags);
+        assert_eq!(output.status.code(), Some(2), "{flags}");
+        assert!(stderr(&output).contains(expected), "{flags}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn more_repeats_add_to_a_sweep() {
+    let runs = Runs::new();
     assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 1")).status.success());
-    let output = resume(&runs, "--batch 2 --width 32");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("leave out --batch --width=32"), "{}", stderr(&output));
+    let output = resume(&runs, "--repeats 2 --json");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["repeats"], &found["complete"]), (&2.into(), &true.into()), "{found}");
+    assert!(
+        stderr(&output).contains("run 2 of 2") && !stderr(&output).contains("run 1"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(runs_in(&folder(&runs)).len(), 2);
+}
+
+#[test]
+fn files_are_those_that_were_meant_wherever_it_is_gone_on_with() {
+    let runs = Runs::new();
+    std::fs::write(runs.file("book.txt"), "to be or not to be ".repeat(20)).unwrap();
+    assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 1 --data book.txt")).status.success());
+    let mut command = program();
+    command.arg("sweep").arg("--resume").arg(folder(&runs)).args(["--repeats", "2", "--json"]);
+    let output = command.current_dir("/").output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["cells"][0]["run_ids"].as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
+fn ended_before_the_first_result_it_says_how_to_go_on() {
+    let runs = Runs::new();
+    let endless = SMALL.replace("--steps 2", "--steps 1000000");
+    let child = begun(&runs, &format!("{endless} --batch 1,2 --svg {}", runs.file("s.svg").display()), 1);
+    // As Ctrl-C does: to the sweep and to its run.
+    let run = runs_in(&folder(&runs)).remove(0);
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    for id in children.split_whitespace().chain([child.id().to_string().as_str()]) {
+        assert!(std::process::Command::new("kill").args(["-INT", id]).status().unwrap().success(), "{run}");
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("sweep --resume"), "{}", stderr(&output));
 }

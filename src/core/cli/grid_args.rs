@@ -1,6 +1,7 @@
 //! The flags of `stepledger run` as those of a sweep: some of them take several values, the rest are its base.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{self, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 
@@ -8,7 +9,10 @@ use super::given::named;
 use super::run_args::RunArgs;
 use super::words::bytes_of;
 use crate::sweep::AXES;
+use crate::theory::Setup;
 
+/// Files that runs read: wherever a sweep is gone on with, they are the ones that were meant when it was begun.
+const FILES: [&str; 2] = ["data", "init"];
 /// What a sweep gives its runs by itself, or keeps for its own use.
 const OWN: [&str; 3] = ["out", "json", "quiet"];
 /// The name of one run, and files that several would write over each other.
@@ -29,13 +33,27 @@ pub struct GridArgs {
     pub refused: Option<String>,
 }
 
-/// Why these flags make no run.
-pub fn check(args: &[String]) -> Result<(), String> {
+/// The run that these flags of `stepledger run` make, or why they make none. Whether it fits the machine is left to the
+/// run itself, for which that is a result.
+pub fn setup(args: &[String]) -> Result<Setup, String> {
     let command = RunArgs::augment_args(Command::new("stepledger run").no_binary_name(true));
-    let Err(error) = command.try_get_matches_from(args) else { return Ok(()) };
+    let matches = command.try_get_matches_from(args);
+    let run =
+        matches.and_then(|matches| RunArgs::from_arg_matches(&matches)).map_err(|error| in_short(&error))?;
+    run.check(None).map_err(|error| error.to_string())?;
+    for (flag, file) in [("--data", &run.training.data), ("--init", &run.files.init)] {
+        if let Some(file) = file.as_ref().filter(|file| !file.is_file()) {
+            return Err(format!("{flag} {}: there is no such file", file.display()));
+        }
+    }
+    run.setup().map_err(|error| error.to_string())
+}
+
+/// What clap has to say, without how to use it.
+fn in_short(error: &Error) -> String {
     let text = error.to_string();
     let problem = text.split("\n\n").next().unwrap_or_default();
-    Err(problem.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" "))
+    problem.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Args for GridArgs {
@@ -96,7 +114,9 @@ fn as_given(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
         return vec![flag];
     }
     let values = matches.get_raw(id).into_iter().flatten();
-    let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+    let whole = |value: &OsStr| if FILES.contains(&id) { path::absolute(value).ok() } else { None };
+    let value = |value: &OsStr| whole(value).map_or_else(|| value.to_owned(), PathBuf::into_os_string);
+    let values: Vec<String> = values.map(|given| value(given).to_string_lossy().into_owned()).collect();
     // In one word, so that no value is taken for a flag.
     vec![format!("{flag}={}", values.join(","))]
 }

@@ -10,7 +10,7 @@ use super::exit::{DONE, Exit, Outcome};
 use super::machine;
 use super::show::write_json;
 use crate::record::{RunRow, RunStatus};
-use crate::report::{Condition, ListedRun, Selection, StepRates, render_runs};
+use crate::report::{Condition, ListedRun, Listing, Selection, StepRates, UNREADABLE, render_runs};
 use crate::store::{StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
@@ -61,21 +61,21 @@ pub fn run(args: &ListArgs) -> Outcome {
     }
     let folders = run_folders(&args.out).map_err(Exit::input)?;
     let host = machine::host();
-    let runs: Vec<ListedRun> = folders.iter().map(|dir| listed(dir, host.as_deref())).collect();
-    let none = runs.is_empty();
     let selection = Selection {
         conditions: args.conditions.clone(),
         sort: args.sort.clone(),
         reverse: args.reverse,
         limit: args.limit,
     };
-    let runs = selection.of(runs).map_err(Exit::input)?;
+    let mut listing = Listing::new(selection, args.json);
+    folders.iter().for_each(|dir| listing.take(listed(dir, host.as_deref())));
+    let runs = listing.finish().map_err(Exit::input)?;
     let mut stdout = std::io::stdout().lock();
     if args.json {
         write_json(&mut stdout, &List { runs })?;
     } else if !runs.is_empty() {
         stdout.write_all(render_runs(&runs).as_bytes())?;
-    } else if none {
+    } else if folders.is_empty() {
         eprintln!("there is no run in {}; make one with `stepledger run`", args.out.display());
     } else {
         eprintln!("no run in {} is as asked for", args.out.display());
@@ -96,7 +96,17 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            ListedRun::unreadable(name, shown, error.to_string())
+            match error {
+                // What a process leaves that ends before it writes its row.
+                StoreError::NotARun(_) if is_being_written(dir) => {
+                    ListedRun::without_row(name, shown, "running", None)
+                }
+                StoreError::NotARun(_) => {
+                    let why = "there is no run.parquet: its process ended before it wrote one".to_owned();
+                    ListedRun::without_row(name, shown, "interrupted", Some(why))
+                }
+                error => ListedRun::without_row(name, shown, UNREADABLE, Some(error.to_string())),
+            }
         }
     }
 }

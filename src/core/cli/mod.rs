@@ -26,10 +26,12 @@ mod rm;
 mod rules;
 mod rules_reference;
 mod run_args;
+mod run_setup;
 mod settings;
 mod show;
 mod show_views;
 mod sweep;
+mod sweep_folder;
 mod sweep_progress;
 mod terminal;
 mod words;
@@ -43,6 +45,9 @@ pub use settings::all_cores;
 pub use show::{print, read};
 
 use clap::{Parser, Subcommand};
+
+use crate::sweep::follow;
+use given::Given;
 
 /// Puts a training step under instruments: where did time and memory go?
 #[derive(Debug, Parser)]
@@ -84,12 +89,12 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Run a grid of settings, and say which is fastest in the memory there is
     #[command(after_long_help = sweep::AFTER_HELP)]
-    Sweep(Box<sweep::SweepArgs>),
+    Sweep(Box<Given<sweep::SweepArgs>>),
     /// Find the largest batch that fits a memory, and the best way to train with it
     Plan(Box<plan::PlanArgs>),
     /// List the runs of a folder, filtered and sorted
     List(list::ListArgs),
-    /// Remove runs
+    /// Remove runs and sweeps
     Rm(rm::RmArgs),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(doctor::DoctorArgs),
@@ -98,6 +103,9 @@ enum Command {
 /// Reads this process's command line and does what it says; returns the exit code. What needs libtorch is left to
 /// `engine`.
 pub fn main(engine: &impl Engine) -> u8 {
+    if !follow() {
+        return INTERRUPTED;
+    }
     exit::conclude(match Cli::parse().command {
         Command::Run(args) => engine.run(&args),
         Command::Show(args) => show::show(&args),

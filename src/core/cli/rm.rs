@@ -1,6 +1,7 @@
-//! `stepledger rm`: runs removed, after a look at what they are.
+//! `stepledger rm`: runs and sweeps removed, after a look at what they are.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,20 +12,24 @@ use super::list::is_here;
 use super::machine;
 use crate::record::RunStatus;
 use crate::report::file_bytes;
-use crate::store::{Contents, Dataset, find_run, removable, remove};
+use crate::store::{
+    Dataset, SweepContents, find_run, is_sweep_folder, removable, removable_sweep, remove, remove_sweep,
+};
 
 const AFTER_HELP: &str = "\
-Removes only folders that a run wrote and that hold nothing else: what else lies in one is named, and the folder left \
-as it is. A run that is still being written is left alone. If any of the runs cannot be removed, none is.
+Removes only folders that a run or a sweep wrote and that hold nothing else: what else lies in one is named, and the \
+folder left as it is. A sweep goes with all of its runs. What is still being written is left alone. If anything of what \
+is named cannot be removed, nothing is.
 
 Examples:
   stepledger rm 20260131-120000
+  stepledger rm sweep-20260131-120000
   stepledger rm --yes $(stepledger list --where status=interrupted --json | jq -r '.runs[].dir')";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct RmArgs {
-    /// The runs: their ids, the beginnings of them, or their folders
+    /// The runs: their ids, the beginnings of them, or their folders; of a sweep its whole name or its folder
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
     /// The folder of runs to look in
@@ -35,26 +40,49 @@ pub struct RmArgs {
     yes: bool,
 }
 
+/// What is to go: a run, or a sweep with all of its runs.
+struct Target {
+    dir: PathBuf,
+    /// Of a sweep.
+    runs: Option<usize>,
+    files: usize,
+    bytes: u64,
+}
+
 pub fn run(args: &RmArgs) -> Outcome {
     let found: Result<BTreeSet<PathBuf>, _> = args.runs.iter().map(|run| find_run(&args.out, run)).collect();
     let found = found.map_err(Exit::input)?;
-    let looked_at =
-        found.into_iter().map(|dir| Ok((look(&dir)?, dir))).collect::<anyhow::Result<Vec<_>>>()?;
-    if !args.yes && !confirmed(&looked_at)? {
+    // The run of a sweep that goes goes with it.
+    let alone = |dir: &&PathBuf| !dir.parent().is_some_and(|sweep| found.contains(sweep));
+    let targets = found.iter().filter(alone).map(|dir| look(dir)).collect::<anyhow::Result<Vec<_>>>()?;
+    if !args.yes && !confirmed(&targets)? {
         eprintln!("nothing was removed");
         return Ok(FAILED);
     }
-    for (_, dir) in &looked_at {
-        let removed = remove(dir)?;
-        eprintln!("removed {}", told(&removed, dir));
+    for target in &targets {
+        match target.runs {
+            None => drop(remove(&target.dir)?),
+            Some(_) => drop(remove_sweep(&target.dir)?),
+        }
+        eprintln!("removed {target}");
     }
     Ok(DONE)
 }
 
-/// What removing a run would remove, if it may be.
-fn look(dir: &Path) -> anyhow::Result<Contents> {
+/// What removing a run or a sweep would remove, if it may be.
+fn look(dir: &Path) -> anyhow::Result<Target> {
+    if is_sweep_folder(dir) {
+        let SweepContents { runs, files, bytes } = removable_sweep(dir).map_err(Exit::input)?;
+        runs.iter().try_for_each(|run| refuse_elsewhere(run))?;
+        return Ok(Target { dir: dir.to_owned(), runs: Some(runs.len()), files, bytes });
+    }
     let contents = removable(dir).map_err(Exit::input)?;
-    // A lock is not seen from another machine.
+    refuse_elsewhere(dir)?;
+    Ok(Target { dir: dir.to_owned(), runs: None, files: contents.ours.len(), bytes: contents.bytes() })
+}
+
+/// Refuses a run that another machine may be writing: a lock is not seen from here.
+fn refuse_elsewhere(dir: &Path) -> anyhow::Result<()> {
     let run = Dataset::open(dir).ok().map(|dataset| dataset.run().clone());
     match run.filter(|run| run.status == RunStatus::Running && !is_here(run, machine::host().as_deref())) {
         Some(run) => Err(Exit::input(format!(
@@ -62,28 +90,30 @@ fn look(dir: &Path) -> anyhow::Result<Contents> {
             dir.display(),
             run.machine.host.as_deref().unwrap_or("another machine")
         ))),
-        None => Ok(contents),
+        None => Ok(()),
     }
 }
 
-fn told(contents: &Contents, dir: &Path) -> String {
-    format!("{} ({} files, {})", dir.display(), contents.ours.len(), file_bytes(contents.bytes()))
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.runs.map(|runs| format!("a sweep with {runs} runs, ")).unwrap_or_default();
+        write!(f, "{} ({runs}{} files, {})", self.dir.display(), self.files, file_bytes(self.bytes))
+    }
 }
 
 /// Asks on a terminal; elsewhere nobody can answer.
-fn confirmed(runs: &[(Contents, PathBuf)]) -> anyhow::Result<bool> {
+fn confirmed(targets: &[Target]) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let list: String =
-            runs.iter().map(|(contents, dir)| format!("\n  {}", told(contents, dir))).collect();
+        let list: String = targets.iter().map(|target| format!("\n  {target}")).collect();
         return Err(Exit::input(format!("say --yes to remove, as there is no terminal to ask on:{list}")));
     }
     let mut stderr = std::io::stderr().lock();
     writeln!(stderr, "Remove for good:")?;
-    for (contents, dir) in runs {
-        writeln!(stderr, "  {}", told(contents, dir))?;
+    for target in targets {
+        writeln!(stderr, "  {target}")?;
     }
-    write!(stderr, "Remove {}? [y/N] ", if runs.len() == 1 { "it" } else { "them" })?;
+    write!(stderr, "Remove {}? [y/N] ", if targets.len() == 1 { "it" } else { "them" })?;
     stderr.flush()?;
     let mut answer = String::new();
     stdin.read_line(&mut answer)?;

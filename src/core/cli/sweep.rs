@@ -1,20 +1,21 @@
 //! `stepledger sweep`: which setting is fastest in the memory there is?
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use chrono::Utc;
 use clap::{Args, value_parser};
 
 use super::exit::{DONE, Exit, FAILED, INTERRUPTED, Outcome};
-use super::grid_args::{GridArgs, check};
+use super::given::Given;
+use super::grid_args::GridArgs;
 use super::interrupt::stop_flag;
 use super::show::write_json;
+use super::sweep_folder::{begin, resume, told};
 use super::sweep_progress::Teller;
-use crate::report::{render_sweep, sweep_chart};
-use crate::sweep::{AXES, Axis, Folder, Grid, Program, Spec, Sweep, SweepError, sweep};
+use crate::report::{ChartError, render_sweep, sweep_chart};
+use crate::sweep::{Program, Sweep, sweep};
 
 /// Given where the command is named: the flags of `run` among its own bring a text for this place with them.
 pub const AFTER_HELP: &str = "\
@@ -33,12 +34,13 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// How often each cell is run; it takes 5 for an answer that is more than a smoke test
+    /// How often each cell is run; it takes 5 for an answer that is more than a smoke test. Beside --resume: so many in
+    /// all
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
-    repeats: u32,
+    pub repeats: u32,
     /// Of the order in which the cells take turns
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
-    order_seed: u64,
+    pub order_seed: u64,
     /// Go on with the sweep in this folder, with the flags it was begun with
     #[arg(long, value_name = "DIR", help_heading = "Sweep")]
     resume: Option<PathBuf>,
@@ -46,99 +48,69 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FILE", help_heading = "Sweep")]
     svg: Option<PathBuf>,
     #[command(flatten)]
-    grid: GridArgs,
+    pub grid: GridArgs,
 }
 
-pub fn run(args: &SweepArgs) -> Outcome {
+pub fn run(args: &Given<SweepArgs>) -> Outcome {
     let program = Program::this().map_err(told)?;
-    let folder = match &args.resume {
+    let picture = args.args.svg.as_deref();
+    picture.map_or(Ok(()), check_picture)?;
+    let folder = match &args.args.resume {
         Some(dir) => resume(args, dir)?,
-        None => begin(args)?,
+        None => begin(&args.args)?,
     };
     let stop = stop_flag()?;
-    let mut teller = Teller::new(args.grid.quiet);
+    let mut teller = Teller::new(args.args.grid.quiet);
     let made =
         sweep(&folder, &program, &mut |progress| teller.tell(&progress), &|| stop.load(Ordering::Relaxed));
     teller.finish();
     let made = made.map_err(told)?;
-    print(args, &made)?;
+    print(&args.args.grid, &made)?;
     if !made.complete {
         eprintln!("go on with `stepledger sweep --resume {}`", folder.dir().display());
-        return Ok(INTERRUPTED);
     }
-    Ok(if made.answer.best.is_some() { DONE } else { FAILED })
+    picture.map_or(Ok(()), |path| draw(&made, path))?;
+    Ok(match made.answer.best {
+        _ if !made.complete => INTERRUPTED,
+        Some(_) => DONE,
+        None => FAILED,
+    })
 }
 
-fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
-    let GridArgs { axes, base, out, capacity_bytes, refused, .. } = &args.grid;
-    if let Some(flag) = refused {
-        return Err(Exit::input(format!(
-            "{flag} is for a single run: the runs of a sweep would write over each other's"
-        )));
-    }
-    if axes.is_empty() {
-        let flags = AXES.map(|flag| format!("--{flag}")).join(", ");
-        return Err(Exit::input(format!(
-            "the grid is empty: give several values to one or more of {flags}, such as --batch 4,8,16"
-        )));
-    }
-    let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given)).collect::<Result<_, _>>();
-    let (axes, fixed) = several_and_one(axes.map_err(Exit::input)?);
-    let base: Vec<String> = base.iter().cloned().chain(fixed).collect();
-    let grid = Grid::new(axes).map_err(Exit::input)?;
-    let name = Utc::now().format("%Y%m%d-%H%M%S").to_string();
-    let spec = Spec {
-        seed: args.order_seed,
-        capacity_bytes: *capacity_bytes,
-        ..Spec::new(&name, grid, base, args.repeats as usize)
-    };
-    for cell in spec.grid.cells() {
-        check(&spec.args(&cell)).map_err(|problem| Exit::input(format!("cell {cell}: {problem}")))?;
-    }
-    Folder::create(out, spec).map_err(told)
-}
-
-/// What has one value among others that have several is not what the grid is about, but a flag like the others.
-fn several_and_one(axes: Vec<Axis>) -> (Vec<Axis>, Vec<String>) {
-    let (several, one): (Vec<Axis>, Vec<Axis>) = axes.into_iter().partition(|axis| axis.values.len() > 1);
-    if several.is_empty() {
-        return (one, Vec::new());
-    }
-    (several, one.iter().map(|axis| format!("--{}={}", axis.flag, axis.values[0])).collect())
-}
-
-fn resume(args: &SweepArgs, dir: &Path) -> anyhow::Result<Folder> {
-    let given =
-        args.grid.axes.iter().map(|(flag, _)| format!("--{flag}")).chain(args.grid.base.iter().cloned());
-    let given: Vec<String> = given.collect();
-    if !given.is_empty() {
-        return Err(Exit::input(format!(
-            "--resume goes on with the flags that the sweep was begun with; leave out {}",
-            given.join(" ")
-        )));
-    }
-    Folder::open(dir).map_err(told)
-}
-
-fn told(error: SweepError) -> anyhow::Error {
-    if error.is_input() { Exit::input(error) } else { error.into() }
-}
-
-fn print(args: &SweepArgs, made: &Sweep) -> anyhow::Result<()> {
-    if let Some(path) = &args.svg {
-        let chart = sweep_chart(made)?;
-        fs::write(path, chart)
-            .map_err(|error| Exit::input(format!("--svg {}: {error}; name another file", path.display())))?;
-    }
+fn print(args: &GridArgs, made: &Sweep) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    if args.grid.json {
+    if args.json {
         write_json(&mut stdout, made)?;
     } else {
         stdout.write_all(render_sweep(made).as_bytes())?;
     }
     stdout.flush()?;
-    if !args.grid.quiet {
+    if !args.quiet {
         eprintln!("kept in {}", made.dir.display());
     }
     Ok(())
+}
+
+/// Refuses a file that could not be written when the runs are through; leaves nothing behind.
+fn check_picture(path: &Path) -> anyhow::Result<()> {
+    let is_new = !path.exists();
+    let open = File::options().append(true).create(true).open(path);
+    let checked = open.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
+    checked.map_err(|error| not_drawn(path, &error))
+}
+
+/// Draws what there is to draw. That there is nothing is no fault of the sweep's.
+fn draw(made: &Sweep, path: &Path) -> anyhow::Result<()> {
+    match sweep_chart(made) {
+        Ok(chart) => fs::write(path, chart).map_err(|error| not_drawn(path, &error)),
+        Err(empty @ ChartError::Empty) => {
+            eprintln!("--svg {}: {empty}", path.display());
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn not_drawn(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    Exit::input(format!("--svg {}: {error}; name another file", path.display()))
 }

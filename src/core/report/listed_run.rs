@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::step_rates::StepRates;
 use crate::record::RunRow;
 
-/// The status of a folder whose `run.parquet` is missing or damaged.
+/// The status of a run whose files are damaged.
 pub const UNREADABLE: &str = "unreadable";
 
 /// A run in a list. Its fields, in order, are the documented object of `list --json`; the row's facts among them
@@ -95,16 +95,16 @@ impl ListedRun {
         }
     }
 
-    /// A folder of a run that cannot be read, and why.
-    pub fn unreadable(run_id: String, dir: String, reason: String) -> Self {
+    /// A folder of a run of which nothing is known but this status, and why.
+    pub fn without_row(run_id: String, dir: String, status: &str, reason: Option<String>) -> Self {
         ListedRun {
             run_id,
             dir,
             started_at: None,
             finished_at: None,
             program: None,
-            status: UNREADABLE.to_owned(),
-            reason: Some(reason),
+            status: status.to_owned(),
+            reason,
             device: None,
             host: None,
             cpu: None,

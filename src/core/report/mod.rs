@@ -3,6 +3,7 @@
 
 mod bottleneck;
 mod by_scope;
+mod chart_legend;
 mod chart_sweep;
 mod checkup;
 mod creep;
@@ -57,7 +58,7 @@ pub use phase_spans::PhaseSpan;
 pub use phases::PhaseSummary;
 pub use product_rate::{ProductRate, ProductReference};
 pub use reference::Reference;
-pub use run_filter::{Condition, Selection, UnknownField};
+pub use run_filter::{Condition, Listing, Selection, SelectionError};
 pub use step_memory::{NoView, Reconciliation, StepMemory, StepSpan, memory_step};
 pub use step_rates::StepRates;
 pub use summary::{Account, NoSuchStep, StepSummary, Summary, peak_instant, summarize};

@@ -96,40 +96,120 @@ pub struct Selection {
     pub limit: Option<usize>,
 }
 
-/// A field was asked for that no run has.
+/// What was asked for makes no sense for these runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no run has a field {field:?}; there are: {known}")]
-pub struct UnknownField {
-    field: String,
-    known: String,
+pub enum SelectionError {
+    #[error("no run has a field {field:?}; there are: {known}")]
+    UnknownField { field: String, known: String },
+    #[error("{field} is a number, and {value:?} is none; give a number, or `null` for runs without one")]
+    NotANumber { field: String, value: String },
 }
 
 impl Selection {
-    /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
-    pub fn of(&self, mut runs: Vec<ListedRun>) -> Result<Vec<ListedRun>, UnknownField> {
-        let asked = self.conditions.iter().map(|condition| &condition.field).chain(&self.sort);
-        asked.into_iter().try_for_each(|field| check(field, &runs))?;
-        runs.retain(|run| self.conditions.iter().all(|condition| condition.holds(run)));
-        let (field, falling) = match &self.sort {
-            Some(field) => (field.as_str(), self.reverse),
-            None => ("started", !self.reverse),
-        };
-        runs.sort_by_cached_key(|run| run.run_id.clone());
-        runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), falling));
-        runs.truncate(self.limit.unwrap_or(usize::MAX));
-        Ok(runs)
+    /// The runs to show, in order.
+    pub fn of(&self, runs: Vec<ListedRun>) -> Result<Vec<ListedRun>, SelectionError> {
+        let mut listing = Listing::new(self.clone(), true);
+        runs.into_iter().for_each(|run| listing.take(run));
+        listing.finish()
+    }
+
+    /// The fields that are asked for.
+    fn fields(&self) -> impl Iterator<Item = &String> {
+        self.conditions.iter().map(|condition| &condition.field).chain(&self.sort)
     }
 }
 
-fn check(field: &str, runs: &[ListedRun]) -> Result<(), UnknownField> {
-    // A list without runs has no configuration to tell from.
-    if runs.is_empty() || FACTS.contains(&field) || runs.iter().any(|run| run.configures(field)) {
-        return Ok(());
+/// A list in the making: takes in runs one at a time, and keeps of each what is to be shown.
+#[derive(Debug)]
+pub struct Listing {
+    selection: Selection,
+    /// Whether whole configurations are shown, or but what a table has of them.
+    whole: bool,
+    /// By the fields that are asked for, what the runs have under their names.
+    seen: Vec<Seen>,
+    /// The fields of all configurations.
+    configured: BTreeSet<String>,
+    taken: usize,
+    kept: Vec<ListedRun>,
+}
+
+/// What some run has under the name of a field.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    field: bool,
+    number: bool,
+    text: bool,
+}
+
+impl Listing {
+    pub fn new(selection: Selection, whole: bool) -> Self {
+        let seen = vec![Seen::default(); selection.fields().count()];
+        Listing { selection, whole, seen, configured: BTreeSet::new(), taken: 0, kept: Vec::new() }
     }
-    let configured: BTreeSet<String> = runs.iter().flat_map(ListedRun::configured_names).collect();
-    let facts = FACTS.iter().map(|&fact| fact.to_owned());
-    let known: Vec<String> = facts.chain(configured).collect();
-    Err(UnknownField { field: field.to_owned(), known: known.join(", ") })
+
+    pub fn take(&mut self, mut run: ListedRun) {
+        self.taken += 1;
+        for (field, seen) in self.selection.fields().zip(&mut self.seen) {
+            let value = run.field(field);
+            seen.field |= FACTS.contains(&field.as_str()) || run.configures(field);
+            seen.number |= value.is_number();
+            seen.text |= value.is_string();
+        }
+        self.configured.extend(run.configured_names());
+        if !self.selection.conditions.iter().all(|condition| condition.holds(&run)) {
+            return;
+        }
+        if !self.whole {
+            let asked = |name: &String| self.selection.fields().any(|field| is_below(field, name));
+            let shown = |name: &String| SHOWN.contains(&name.as_str()) || asked(name);
+            run.config = run.config.into_iter().filter(|(name, _)| shown(name)).collect();
+        }
+        self.kept.push(run);
+    }
+
+    /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
+    pub fn finish(self) -> Result<Vec<ListedRun>, SelectionError> {
+        self.check()?;
+        let (selection, mut runs) = (self.selection, self.kept);
+        let (field, falling) = match &selection.sort {
+            Some(field) => (field.as_str(), selection.reverse),
+            None => ("started", !selection.reverse),
+        };
+        runs.sort_by_cached_key(|run| run.run_id.clone());
+        runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), falling));
+        runs.truncate(selection.limit.unwrap_or(usize::MAX));
+        Ok(runs)
+    }
+
+    fn check(&self) -> Result<(), SelectionError> {
+        // A list without runs has no configuration to tell from.
+        if self.taken == 0 {
+            return Ok(());
+        }
+        if let Some((field, _)) = self.selection.fields().zip(&self.seen).find(|(_, seen)| !seen.field) {
+            let facts = FACTS.iter().map(|&fact| fact.to_owned());
+            let known: Vec<String> = facts.chain(self.configured.iter().cloned()).collect();
+            return Err(SelectionError::UnknownField { field: field.clone(), known: known.join(", ") });
+        }
+        // Held against what is no number, numbers would be compared by their letters.
+        let is_word = |value: &str| value != "null" && value.parse::<f64>().is_err();
+        let mut pairs = self.selection.conditions.iter().zip(&self.seen);
+        match pairs.find(|(condition, seen)| seen.number && !seen.text && is_word(&condition.value)) {
+            None => Ok(()),
+            Some((Condition { field, value, .. }, _)) => {
+                Err(SelectionError::NotANumber { field: field.clone(), value: value.clone() })
+            }
+        }
+    }
+}
+
+/// What a table shows of a configuration.
+const SHOWN: [&str; 3] = ["batch", "checkpoint", "dtype"];
+
+/// Whether a field that is asked for lies in the configuration's field `name`.
+fn is_below(field: &str, name: &str) -> bool {
+    let field = field.strip_prefix("config.").unwrap_or(field);
+    field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
@@ -152,7 +232,7 @@ mod tests {
     use super::*;
 
     fn run(id: &str, batch: i64, step_ms: Option<f64>) -> ListedRun {
-        let mut run = ListedRun::unreadable(id.to_owned(), format!("runs/{id}"), String::new());
+        let mut run = ListedRun::without_row(id.to_owned(), format!("runs/{id}"), "complete", None);
         run.config = json!({"batch": batch, "checkpoint": "none", "loader": {"workers": 2}})
             .as_object()
             .unwrap()
@@ -221,5 +301,35 @@ mod tests {
             "{error}"
         );
         assert!(selection.of(Vec::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_number_is_held_against_numbers_alone() {
+        let refused = |condition: &str| {
+            let selection =
+                Selection { conditions: vec![condition.parse().unwrap()], ..Selection::default() };
+            selection.of(vec![run("a", 2, Some(9.5)), run("b", 8, None)]).err().map(|error| error.to_string())
+        };
+        for bad in ["batch<eight", "batch=8x", "step_ms>fast"] {
+            assert!(refused(bad).unwrap().contains("is a number"), "{bad}");
+        }
+        for good in ["batch=null", "batch<8", "checkpoint=8", "id>a"] {
+            assert_eq!(refused(good), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn a_table_keeps_of_a_configuration_what_is_asked_for() {
+        let selection = Selection {
+            conditions: vec!["config.loader.workers=2".parse().unwrap()],
+            sort: Some("loader.workers".to_owned()),
+            ..Selection::default()
+        };
+        let mut listing = Listing::new(selection, false);
+        let mut other = run("a", 2, None);
+        other.config.insert("width".to_owned(), 128.into());
+        listing.take(other);
+        let kept = listing.finish().unwrap();
+        assert_eq!(kept[0].config.keys().collect::<Vec<_>>(), ["batch", "checkpoint", "loader"]);
     }
 }

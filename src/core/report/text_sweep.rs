@@ -3,12 +3,16 @@
 use super::tables::{put, table};
 use super::units::{bytes, count, ms, pct};
 use super::wrap::wrap;
+use crate::stats::FEWEST_PAIRS;
 use crate::sweep::{CellResult, Sweep};
 
 /// The table of a sweep's cells and its answer.
 pub fn render_sweep(sweep: &Sweep) -> String {
     let mut lines = vec![heading(sweep), String::new(), put(&cells(sweep)), String::new()];
     lines.push("* on the frontier: no other setting has more tokens/s at no higher a peak.".to_owned());
+    if sweep.repeats < FEWEST_PAIRS {
+        lines.push(format!("No intervals: that takes {FEWEST_PAIRS} repeats."));
+    }
     lines.extend(reasons(sweep).iter().map(|line| wrap(line, 2)));
     lines.push(String::new());
     lines.extend(sweep.answer.sentences.iter().map(|sentence| wrap(sentence, 0)));
@@ -51,9 +55,11 @@ const ABSENT: &str = "–";
 
 fn measured(cell: &CellResult) -> [String; 9] {
     let or_absent = |text: Option<String>| text.unwrap_or_else(|| ABSENT.to_owned());
-    // Half the interval's width, as a share of the mean.
+    // It is one of logarithms, and so reaches further up than down.
     let reach = cell.step_ms_low.zip(cell.step_ms_high).zip(cell.step_ms);
-    let reach = reach.map(|((low, high), mean)| format!("±{}", pct(50.0 * (high - low) / mean)));
+    let reach = reach.map(|((low, high), mean)| {
+        format!("−{:.1}/+{}", 100.0 * (1.0 - low / mean), pct(100.0 * (high / mean - 1.0)))
+    });
     [
         or_absent(cell.step_ms.map(ms)),
         or_absent(reach),

@@ -4,21 +4,26 @@ const WIDTH: usize = 80;
 
 /// The text in lines of at most 80 columns where its words allow it, the later ones indented by so many blanks.
 pub fn wrap(text: &str, indent: usize) -> String {
-    broken(text, indent, "")
+    broken(text, indent, WIDTH, "")
+}
+
+/// As [`wrap`], in lines of another width.
+pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
+    broken(text, indent, width, "")
 }
 
 /// A command in such lines, as a shell takes them for one.
 pub fn wrap_command(text: &str, indent: usize) -> String {
-    broken(text, indent, " \\")
+    broken(text, indent, WIDTH, " \\")
 }
 
 /// Lines that end with `join` where they go on.
-fn broken(text: &str, indent: usize, join: &str) -> String {
+fn broken(text: &str, indent: usize, width: usize, join: &str) -> String {
     let words = text.trim_start();
     let (mut done, mut line) = (String::new(), " ".repeat(text.len() - words.len()));
     let mut begins = true;
     for word in words.split(' ') {
-        if !begins && line.chars().count() + 1 + word.chars().count() > WIDTH - join.len() {
+        if !begins && line.chars().count() + 1 + word.chars().count() > width - join.len() {
             done += &std::mem::replace(&mut line, " ".repeat(indent));
             done += join;
             done.push('\n');

@@ -33,6 +33,13 @@ pub enum StoreError {
     #[error("{} is not a run: it holds no run.parquet; name a folder that `stepledger run` made", .0.display())]
     NotARun(PathBuf),
 
+    #[error(
+        "{} holds no run.parquet: its process ended before it wrote one, and there is nothing to read; \
+         `stepledger rm` removes it",
+        .0.display()
+    )]
+    HalfWritten(PathBuf),
+
     #[error("{} is damaged: {damage}; restore it from a copy, or move it away to read the rest", path.display())]
     Damaged { path: PathBuf, damage: Damage },
 

@@ -33,10 +33,27 @@ pub fn run_folders(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(found)
 }
 
-/// Whether a folder holds a run: a `run.parquet`, or nothing but files that a run leaves behind.
+/// Whether a folder holds a run: a `run.parquet`, or nothing but files that a run leaves behind. Where that is nothing
+/// at all, the folder's name must be one that runs are given.
 pub fn is_run_folder(dir: &Path) -> bool {
-    dir.join(RUN_FILE).is_file()
-        || matches!(contents(dir), Ok(files) if files.foreign.is_empty() && !files.ours.is_empty())
+    dir.join(RUN_FILE).is_file() || contents(dir).is_ok_and(|contents| is_left_by_a_run(dir, &contents))
+}
+
+/// Whether this is what a process leaves that ends before it writes `run.parquet`.
+pub(super) fn is_left_by_a_run(dir: &Path, contents: &Contents) -> bool {
+    contents.foreign.is_empty() && (!contents.ours.is_empty() || has_a_time(&name(dir)))
+}
+
+/// Whether there is a date and a time in a name, as in those that runs and sweeps are given: `20260131-120000`.
+fn has_a_time(name: &str) -> bool {
+    let digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
+    name.as_bytes().windows(15).any(|part| digits(&part[..8]) && part[8] == b'-' && digits(&part[9..]))
+}
+
+/// The folders of the sweeps in `out`.
+pub(super) fn sweeps_in(out: &Path) -> Vec<PathBuf> {
+    let folders = folders_in(out).unwrap_or_default();
+    folders.into_iter().filter(|folder| name(folder).starts_with(SWEEP)).collect()
 }
 
 /// What lies in a run's folder.
@@ -89,7 +106,7 @@ fn is_part(table: &str, name: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = fs::read_dir(dir).map_err(|source| StoreError::Read { path: dir.to_owned(), source })?;
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     Ok(folders.map(|entry| entry.path()).collect())
@@ -103,6 +120,17 @@ pub(super) fn name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_runs_are_given_have_a_time() {
+        for given in ["20260131-120000-gpt-1a2b3", "sweep-20260131-120000-c01-r1", "plan-20260131-120000-b8"]
+        {
+            assert!(has_a_time(given), "{given}");
+        }
+        for other in ["", "notes", "2026-01-31", "20260131", "20260131-12000", "20260131_120000"] {
+            assert!(!has_a_time(other), "{other}");
+        }
+    }
 
     #[test]
     fn only_what_a_run_writes_is_ours() {

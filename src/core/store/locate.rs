@@ -6,29 +6,37 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::folders::{name, run_folders};
+use super::folders::{is_run_folder, name, run_folders, sweeps_in};
 use super::writer::RUN_FILE;
 use super::{StoreError, decode};
 
 /// How many runs an error lists.
 const LISTED: usize = 8;
 
-/// The folder of the run in `out` that started last.
+/// The folder of the run that started last, among those in `out` and in its sweeps.
 pub fn newest(out: &Path) -> Result<PathBuf, StoreError> {
-    let newest = runs(out)?.into_iter().max_by_key(|name| (started_at(&out.join(name)), name.clone()));
-    newest.map(|name| out.join(name)).ok_or_else(|| StoreError::NoRuns(out.to_owned()))
+    let newest = runs_below(out)?.into_iter().max_by_key(|dir| (started_at(dir), name(dir)));
+    newest.ok_or_else(|| StoreError::NoRuns(out.to_owned()))
 }
 
-/// The folder of `run`: its id, the beginning of its id if no other run in `out` begins so, or a path to
-/// its folder. `None` is the newest.
+/// The folder of `run` in `out` or one of its sweeps: its id, the beginning of its id if no other run begins so, or a
+/// path to its folder. `None` is the newest.
 pub fn resolve(out: &Path, run: Option<&str>) -> Result<PathBuf, StoreError> {
     let Some(run) = run else { return newest(out) };
-    exactly(out, run).map_or_else(|| by_prefix(out, run), Ok)
+    if let Some(dir) = exactly(out, run) {
+        return Ok(dir);
+    }
+    match [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run_folder(dir)) {
+        Some(dir) => Err(StoreError::HalfWritten(dir)),
+        None => by_prefix(out, run),
+    }
 }
 
 /// The folder of the run whose whole id, or path, `run` is.
 pub fn exactly(out: &Path, run: &str) -> Option<PathBuf> {
-    [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run(dir))
+    let places = [out.join(run), PathBuf::from(run)];
+    let in_sweeps = || sweeps_in(out).into_iter().map(|sweep| sweep.join(run)).find(|dir| is_run(dir));
+    places.into_iter().find(|dir| is_run(dir)).or_else(in_sweeps)
 }
 
 /// The folders of the runs right in `out`, in the order of their names; none where there is no such folder.
@@ -66,14 +74,27 @@ pub fn find_run(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
 }
 
 fn by_prefix(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
-    let known = runs(out)?;
-    let matches: Vec<&String> = known.iter().filter(|name| name.starts_with(run)).collect();
+    let known = runs_below(out)?;
+    let names = |dirs: &[&PathBuf]| list(&dirs.iter().map(|dir| name(dir)).collect::<Vec<_>>());
+    let matches: Vec<&PathBuf> = known.iter().filter(|dir| name(dir).starts_with(run)).collect();
     match matches[..] {
-        [name] => Ok(out.join(name)),
+        [dir] => Ok(dir.clone()),
         [] if known.is_empty() => Err(StoreError::NoRuns(out.to_owned())),
-        [] => Err(StoreError::NoSuchRun { run: run.to_owned(), out: out.to_owned(), known: list(&known) }),
-        _ => Err(StoreError::Ambiguous { run: run.to_owned(), out: out.to_owned(), matches: list(&matches) }),
+        [] => {
+            let known = names(&known.iter().collect::<Vec<_>>());
+            Err(StoreError::NoSuchRun { run: run.to_owned(), out: out.to_owned(), known })
+        }
+        _ => {
+            let matches = names(&matches);
+            Err(StoreError::Ambiguous { run: run.to_owned(), out: out.to_owned(), matches })
+        }
     }
+}
+
+/// The folders of the runs in `out` and in its sweeps, as far as there is something to read in them.
+fn runs_below(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let folders = if out.exists() { run_folders(out)? } else { Vec::new() };
+    Ok(folders.into_iter().filter(|dir| is_run(dir)).collect())
 }
 
 /// The names of the runs in `out`, in order. A folder that is not there has none.

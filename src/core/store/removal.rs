@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
-use super::folders::{Contents, contents};
+use super::folders::{Contents, contents, is_left_by_a_run};
 use super::writer::RUN_FILE;
 
 /// Why a run is not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemovalError {
-    #[error("{} is not a run: it holds neither a run.parquet nor parts of one", .0.display())]
+    #[error("{} is not a run, nor a sweep: it holds neither a run.parquet nor parts of one, nor a sweep.json", .0.display())]
     NotARun(PathBuf),
 
     #[error("{} is a link; name the folder it leads to", .0.display())]
@@ -39,7 +39,7 @@ pub fn removable(dir: &Path) -> Result<Contents, RemovalError> {
         return Err(RemovalError::Link(dir.to_owned()));
     }
     let contents = contents(dir)?;
-    if contents.ours.is_empty() {
+    if contents.ours.is_empty() && !is_left_by_a_run(dir, &contents) {
         return Err(RemovalError::NotARun(dir.to_owned()));
     }
     if !contents.foreign.is_empty() {

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::cell::CellResult;
+use super::duel::Duel;
+use crate::compare::{CompareError, Verdict};
 use crate::record::EvidenceLevel;
-use crate::stats::{ENOUGH_PAIRS, LEAST_MARGIN, Paired, Place, judge_pairs};
+use crate::stats::ENOUGH_PAIRS;
 
 /// What a sweep says to do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,41 +20,57 @@ pub struct Answer {
     pub why: String,
 }
 
-/// The fastest setting that fits, and how sure that is: the runner-up's time a token over its own, in pairs of
-/// interleaved runs.
-pub fn answer(cells: &[CellResult], flags: &[String], capacity: Option<i64>) -> Answer {
+/// Judges a rival against the best; `None` where no repeat is there of both.
+pub(super) type Judge<'a> = &'a dyn Fn(&CellResult, &CellResult) -> Option<Result<Duel, CompareError>>;
+
+/// The fastest setting that fits, and how sure that is.
+pub fn answer(cells: &[CellResult], flags: &[String], capacity: Option<i64>, judge: Judge) -> Answer {
     let mut ranked: Vec<&CellResult> =
         cells.iter().filter(|cell| cell.is_measured() && cell.fits != Some(false)).collect();
     ranked.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
     let Some(best) = ranked.first() else { return none_fits(cells, flags, capacity) };
     let rival = ranked.get(1);
-    let pairs = rival.and_then(|rival| judged(best, rival));
-    // A comparison is worth what its weaker side is.
-    let strong = |cell: &&CellResult| cell.evidence == Some(EvidenceLevel::RepeatedBenchmark);
-    let weaker = rival.copied().filter(|rival| !strong(rival)).unwrap_or(best);
+    let (second, evidence, why) = match rival {
+        None => (alone(cells, capacity), best.evidence, best.why.clone().unwrap_or_default()),
+        Some(rival) => {
+            let judged = judge(best, rival);
+            let (evidence, why) = worth(judged.as_ref());
+            (against(best, rival, judged.as_ref(), flags), Some(evidence), why)
+        }
+    };
     Answer {
         best: Some(best.cell),
         runner_up: rival.map(|rival| rival.cell),
-        sentences: [
-            take(best, flags, ranked.len(), cells.len(), capacity),
-            rival.map_or_else(|| alone(cells, capacity), |rival| against(best, rival, pairs.as_ref(), flags)),
-        ],
-        evidence: weaker.evidence.unwrap_or(EvidenceLevel::SmokeTest),
-        why: weaker.why.clone().unwrap_or_default(),
+        sentences: [take(best, flags, ranked.len(), cells.len(), capacity), second],
+        evidence: evidence.unwrap_or(EvidenceLevel::SmokeTest),
+        why,
+    }
+}
+
+/// What a judgement is worth: where nothing could be told of the two best, the answer rests on nothing more.
+fn worth(judged: Option<&Result<Duel, CompareError>>) -> (EvidenceLevel, String) {
+    let nothing = |why: String| (EvidenceLevel::SmokeTest, why);
+    match judged {
+        None => nothing("the two best have no repeat in common".to_owned()),
+        Some(Err(error)) => nothing(error.to_string()),
+        Some(Ok(duel)) => match duel.verdict {
+            Verdict::Slower | Verdict::Same => {
+                let enough = if duel.pairs < ENOUGH_PAIRS {
+                    format!("; it takes {ENOUGH_PAIRS}")
+                } else {
+                    String::new()
+                };
+                (duel.evidence, format!("{} pairs of interleaved runs{enough}: {}", duel.pairs, duel.reason))
+            }
+            Verdict::CannotTell => nothing(duel.reason.clone()),
+            Verdict::Faster => nothing("repeats are missing of the two best".to_owned()),
+        },
     }
 }
 
 /// Tokens a second; where tokens are not counted, steps.
 fn speed(cell: &CellResult) -> f64 {
     cell.tokens_per_s.or_else(|| cell.step_ms.map(|ms| 1e3 / ms)).unwrap_or(0.0)
-}
-
-/// The rival's time over the best's, by pairs of the same repeat.
-fn judged(best: &CellResult, rival: &CellResult) -> Option<Paired> {
-    let of_repeat = |repeat: usize| best.log_token_ns.iter().find(|(known, _)| *known == repeat);
-    let differences: Vec<f64> =
-        rival.log_token_ns.iter().filter_map(|(repeat, log)| Some(log - of_repeat(*repeat)?.1)).collect();
-    judge_pairs(&differences, LEAST_MARGIN.ln_1p())
 }
 
 fn take(best: &CellResult, flags: &[String], fit: usize, all: usize, capacity: Option<i64>) -> String {
@@ -71,45 +89,58 @@ fn take(best: &CellResult, flags: &[String], fit: usize, all: usize, capacity: O
     format!("Take {}: {rate}{peak}, {among}.", best.named(flags))
 }
 
-fn against(best: &CellResult, rival: &CellResult, pairs: Option<&Paired>, flags: &[String]) -> String {
+fn against(
+    best: &CellResult,
+    rival: &CellResult,
+    judged: Option<&Result<Duel, CompareError>>,
+    flags: &[String],
+) -> String {
     let name = rival.named(flags);
-    let capital = || name[..1].to_uppercase() + &name[1..];
-    let memory = saves(best, rival);
-    let Some(Paired { place, interval, pairs_needed }) = pairs else {
-        return format!(
-            "Next comes {name}, {:.1} % slower{memory}; one run each is no proof of that: use --repeats {ENOUGH_PAIRS}.",
-            100.0 * (speed(best) / speed(rival) - 1.0)
-        );
+    let memory = peaks(best, rival);
+    let longer = 100.0 * (speed(best) / speed(rival) - 1.0);
+    let next = format!("Next comes {name}: its tokens take {longer:.1} % longer");
+    let unproven = |why: &str| format!("{next}{memory}; that is no proof yet: {why}.");
+    let duel = match judged {
+        Some(Ok(duel)) if !duel.abstained => duel,
+        Some(Ok(duel)) => return unproven(&duel.reason),
+        Some(Err(error)) => return unproven(&error.to_string()),
+        None => return unproven("no repeat is there of both; make them with --resume"),
     };
-    let pct = |log: f64| 100.0 * log.exp_m1();
-    let range = format!("{:+.1} to {:+.1} %", pct(interval.low), pct(interval.high));
-    match place {
-        Place::Above => {
+    let range = duel.change_pct.map(|(low, high)| format!("{low:+.1} to {high:+.1} %")).unwrap_or_default();
+    match duel.verdict {
+        Verdict::Slower => format!("{next} ({range}){memory}."),
+        Verdict::Same => {
             format!(
-                "Next comes {name}, whose tokens take {:.1} % longer ({range}){memory}.",
-                pct(interval.mean)
+                "{} is as fast within {:.1} % ({range}){memory}: take either.",
+                capital(&name),
+                duel.margin_pct
             )
         }
-        Place::Within | Place::Below => {
-            format!("{} is as fast within 1 % ({range}){memory}: take either.", capital())
+        Verdict::CannotTell => {
+            let more = duel.pairs_needed.map(|pairs| format!(", which some {pairs} repeats would decide"));
+            let (name, more) = (capital(&name), more.unwrap_or_default());
+            format!("{name} cannot be told from it by {} repeats ({range}{more}){memory}.", duel.pairs)
         }
-        Place::Across => {
-            let more = pairs_needed.map(|pairs| format!(", which some {pairs} repeats would decide"));
-            let more = more.unwrap_or_default();
-            format!("{} cannot be told from it by {} repeats ({range}{more}){memory}.", capital(), interval.n)
-        }
+        // The mean over other repeats says otherwise.
+        Verdict::Faster => format!(
+            "{} comes next, but was faster in the {} repeats that are there of both ({range}){memory}: make those \
+             that are missing with --resume before you decide.",
+            capital(&name),
+            duel.pairs
+        ),
     }
 }
 
-/// What the rival's peak is lower by, where it is.
-fn saves(best: &CellResult, rival: &CellResult) -> String {
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// What the rival's peak differs by.
+fn peaks(best: &CellResult, rival: &CellResult) -> String {
     match (best.peak_bytes, rival.peak_bytes) {
-        (Some(best), Some(rival)) if rival < best => {
-            format!(" and peaks {} lower", mib(best - rival))
-        }
-        (Some(best), Some(rival)) if rival > best => {
-            format!(" and peaks {} higher", mib(rival - best))
-        }
+        (Some(best), Some(rival)) if rival < best => format!(", and it peaks {} lower", mib(best - rival)),
+        (Some(best), Some(rival)) if rival > best => format!(", and it peaks {} higher", mib(rival - best)),
         _ => String::new(),
     }
 }
@@ -160,45 +191,82 @@ mod tests {
 
     const MIB: i64 = 1 << 20;
 
-    fn of(cells: &[CellResult], capacity: Option<i64>) -> Answer {
-        answer(cells, &["batch".to_owned(), "checkpoint".to_owned()], capacity)
+    fn duel(verdict: Verdict, pairs: usize) -> Duel {
+        Duel {
+            verdict,
+            reason: "the whole interval is where it is".to_owned(),
+            change_pct: Some((9.8, 12.3)),
+            pairs,
+            pairs_needed: (verdict == Verdict::CannotTell).then_some(11),
+            abstained: false,
+            margin_pct: 1.5,
+            evidence: EvidenceLevel::RepeatedBenchmark,
+        }
+    }
+
+    fn of(cells: &[CellResult], capacity: Option<i64>, judged: Option<Duel>) -> Answer {
+        let flags = ["batch".to_owned(), "checkpoint".to_owned()];
+        answer(cells, &flags, capacity, &|_, _| judged.clone().map(Ok))
+    }
+
+    /// The second sentence about `full`, whose peak is 20 MiB lower, and what the answer is worth.
+    fn about_full(judged: Option<Duel>) -> (String, EvidenceLevel) {
+        let told = of(&[cell(8, "none", 1000.0, 50 * MIB), cell(8, "full", 900.0, 30 * MIB)], None, judged);
+        assert_eq!((told.best, told.runner_up.is_some()), (Some(1), true));
+        (told.sentences[1].clone(), told.evidence)
     }
 
     #[test]
     fn the_fastest_that_fits_is_taken_and_the_next_is_told() {
-        let too_much = CellResult { fits: Some(false), ..cell(16, "none", 2000.0, 90 * MIB, 0.1) };
-        let cells = [too_much, cell(8, "none", 1000.0, 50 * MIB, 0.1), cell(8, "full", 900.0, 30 * MIB, 0.1)];
-        let told = of(&cells, Some(64 * MIB)).sentences;
+        let too_much = CellResult { fits: Some(false), ..cell(16, "none", 2000.0, 90 * MIB) };
+        let cells = [too_much, cell(8, "none", 1000.0, 50 * MIB), cell(8, "full", 900.0, 30 * MIB)];
+        let told = of(&cells, Some(64 * MIB), Some(duel(Verdict::Slower, 5)));
         assert_eq!(
-            told[0],
+            told.sentences[0],
             "Take batch 8, checkpoint none: 1000 tokens/s at a peak of 50.0 MiB, the fastest of the 2 settings \
              (of 3) that fit 64.0 MiB."
         );
         assert_eq!(
-            told[1],
-            "Next comes batch 8, checkpoint full, whose tokens take 11.1 % longer (+11.1 to +11.1 %) and peaks \
+            told.sentences[1],
+            "Next comes batch 8, checkpoint full: its tokens take 11.1 % longer (+9.8 to +12.3 %), and it peaks \
              20.0 MiB lower."
         );
+        assert_eq!(told.evidence, EvidenceLevel::RepeatedBenchmark);
+        assert!(told.why.starts_with("5 pairs of interleaved runs: the whole interval"), "{}", told.why);
     }
 
     #[test]
-    fn a_difference_within_the_noise_is_called_that() {
-        let mut rival = cell(8, "full", 995.0, 30 * MIB, 0.0);
-        rival
-            .log_token_ns
-            .iter_mut()
-            .zip([-0.04, 0.05, 0.01, -0.02, 0.03])
-            .for_each(|((_, log), d)| *log += d);
-        let told = of(&[cell(8, "none", 1000.0, 50 * MIB, 0.0), rival], None);
-        assert!(told.sentences[1].contains("cannot be told from it by 5 repeats"), "{:?}", told.sentences);
-        let same = of(&[cell(8, "none", 1000.0, 50, 0.1), cell(4, "none", 999.0, 50, 0.1)], None);
-        assert!(same.sentences[1].contains("as fast within 1 %"), "{:?}", same.sentences);
+    fn each_verdict_has_its_sentence_and_its_worth() {
+        let (same, worth) = about_full(Some(duel(Verdict::Same, 5)));
+        assert_eq!(worth, EvidenceLevel::RepeatedBenchmark);
+        assert!(same.starts_with("Batch 8, checkpoint full is as fast within 1.5 %"), "{same}");
+        let (unclear, worth) = about_full(Some(duel(Verdict::CannotTell, 5)));
+        assert_eq!(worth, EvidenceLevel::SmokeTest);
+        assert!(unclear.contains("cannot be told from it by 5 repeats"), "{unclear}");
+        assert!(unclear.contains("which some 11 repeats would decide"), "{unclear}");
+        let (faster, worth) = about_full(Some(duel(Verdict::Faster, 3)));
+        assert_eq!(worth, EvidenceLevel::SmokeTest);
+        assert!(faster.contains("was faster in the 3 repeats that are there of both"), "{faster}");
+        let abstained = Duel { abstained: true, ..duel(Verdict::CannotTell, 2) };
+        let (unproven, worth) = about_full(Some(abstained));
+        assert_eq!(worth, EvidenceLevel::SmokeTest);
+        assert!(unproven.contains("no proof yet") && unproven.contains("the whole interval"), "{unproven}");
+        let (apart, worth) = about_full(None);
+        assert_eq!(worth, EvidenceLevel::SmokeTest);
+        assert!(apart.contains("no repeat is there of both"), "{apart}");
+    }
+
+    #[test]
+    fn a_multiple_of_the_time_is_told_as_that() {
+        let cells = [cell(8, "none", 4668.0, 50), cell(8, "full", 1000.0, 50)];
+        let told = of(&cells, None, Some(duel(Verdict::Slower, 5)));
+        assert!(told.sentences[1].contains("its tokens take 366.8 % longer"), "{:?}", told.sentences);
     }
 
     #[test]
     fn where_nothing_fits_the_least_is_named() {
-        let cells = [CellResult { fits: Some(false), ..cell(8, "full", 900.0, 30 * MIB, 0.1) }];
-        let told = of(&cells, Some(16 * MIB));
+        let cells = [CellResult { fits: Some(false), ..cell(8, "full", 900.0, 30 * MIB) }];
+        let told = of(&cells, Some(16 * MIB), None);
         assert_eq!((told.best, told.evidence), (None, EvidenceLevel::SmokeTest));
         assert!(
             told.sentences[1].contains("batch 8, checkpoint full, at a peak of 30.0 MiB"),

@@ -7,7 +7,7 @@ use super::grid::{AXES, Cell};
 use super::measure::Measure;
 use super::tried::Tried;
 use crate::record::{EvidenceLevel, RunStatus, SweepRow};
-use crate::stats::{CONFIDENCE, ENOUGH_PAIRS, mean_interval};
+use crate::stats::{CONFIDENCE, ENOUGH_PAIRS, FEWEST_PAIRS, mean_interval};
 
 /// One setting's row in a sweep's table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,7 +22,7 @@ pub struct CellResult {
     /// The runs that were measured.
     pub run_ids: Vec<String>,
     /// The mean over its runs of a step's time (of its logarithm, so the geometric mean), with Student's 95 %
-    /// interval; one run has none.
+    /// interval; one and two runs have none.
     pub step_ms: Option<f64>,
     pub step_ms_low: Option<f64>,
     pub step_ms_high: Option<f64>,
@@ -41,9 +41,9 @@ pub struct CellResult {
     pub evidence: Option<EvidenceLevel>,
     /// Why the evidence is worth that much and no more.
     pub why: Option<String>,
-    /// Of each measured repeat the logarithm of the nanoseconds a token takes, to pair with other cells'.
+    /// Each measured repeat with its run, to pair with other cells'.
     #[serde(skip)]
-    pub(super) log_token_ns: Vec<(usize, f64)>,
+    pub(crate) measured: Vec<(usize, String)>,
 }
 
 impl CellResult {
@@ -58,14 +58,15 @@ impl CellResult {
         let measures = &tried.measures;
         let all = || measures.iter().map(|(_, measure)| measure);
         let logs: Vec<f64> = all().filter_map(|m| Some(m.estimate.as_ref()?.log_time)).collect();
-        let interval = mean_interval(&logs, CONFIDENCE);
+        // That of two runs, of one degree of freedom, is a dozen times as wide as what they differ by.
+        let interval = mean_interval(&logs, CONFIDENCE).filter(|interval| interval.n >= FEWEST_PAIRS);
         let mean = (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64);
         let ms = |log_ns: f64| log_ns.exp() / 1e6;
         let tokens = all().find_map(|measure| measure.tokens_per_step);
         let per_s = |log_ns: f64| tokens.map(|tokens| tokens / (log_ns.exp() / 1e9));
         let peak_bytes = all().filter_map(|measure| measure.peak_bytes).max();
         let (status, reason) = tried.outcome(repeats);
-        let weakness = all().find_map(Measure::weakness);
+        let weakness = all().find_map(|measure| measure.weakness.clone());
         CellResult {
             cell: number + 1,
             settings: settings(cell, all().next()),
@@ -86,10 +87,7 @@ impl CellResult {
             pareto: false,
             evidence: (!measures.is_empty()).then(|| evidence(measures.len(), weakness.as_deref())),
             why: (!measures.is_empty()).then(|| why(measures.len(), weakness)),
-            log_token_ns: measures
-                .iter()
-                .filter_map(|(repeat, m)| Some((*repeat, log_token_ns(m)?)))
-                .collect(),
+            measured: measures.iter().map(|(repeat, m)| (*repeat, m.run_id.clone())).collect(),
         }
     }
 
@@ -180,10 +178,6 @@ fn why(runs: usize, weakness: Option<String>) -> String {
         None if runs < ENOUGH_PAIRS => format!("{repeats}; it takes {ENOUGH_PAIRS}"),
         None => repeats,
     }
-}
-
-fn log_token_ns(measure: &Measure) -> Option<f64> {
-    Some(measure.estimate.as_ref()?.log_time - measure.tokens_per_step?.ln())
 }
 
 fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -17,6 +17,12 @@ pub enum SweepError {
     Start { program: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}; name another folder with --out", path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("{} exists already; give the sweep another name, or name another folder with --out", dir.display())]
+    Exists { dir: PathBuf },
+    #[error(
+        "the sweep was begun with {begun} repeats, and {asked} are fewer; with more of them --resume adds to it"
+    )]
+    FewerRepeats { begun: usize, asked: usize },
     #[error("{} is not the folder of a sweep ({source}); name one that `stepledger sweep` made", dir.display())]
     NotASweep { dir: PathBuf, source: io::Error },
     #[error("{} cannot be read: {problem}; begin a new sweep", path.display())]
@@ -33,13 +39,15 @@ pub enum SweepError {
         dir.display()
     )]
     OtherStepledger { dir: PathBuf, found: String, ours: &'static str },
-    #[error("another process is working on the sweep in {}; wait for it, or end it first", dir.display())]
-    Busy { dir: PathBuf },
     #[error(
-        "the run in {} is still going on, though its sweep has ended; wait for it, or end it first",
-        dir.display()
+        "{} is working on the sweep in {}; wait for it, or end it first", process(.holders), dir.display()
     )]
-    StillRunning { dir: PathBuf },
+    Busy { dir: PathBuf, holders: Vec<u32> },
+    #[error(
+        "the run in {} is still going on, though its sweep has ended ({}); wait for it, or end it first",
+        dir.display(), process(.holders)
+    )]
+    StillRunning { dir: PathBuf, holders: Vec<u32> },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -48,5 +56,15 @@ impl SweepError {
     /// Whether it is what was asked for that is wrong, and not the machine.
     pub fn is_input(&self) -> bool {
         !matches!(self, SweepError::NoProgram(_) | SweepError::Start { .. })
+    }
+}
+
+/// By their ids, as far as they can be seen.
+fn process(holders: &[u32]) -> String {
+    let ids: Vec<String> = holders.iter().map(u32::to_string).collect();
+    match ids.as_slice() {
+        [] => "another process".to_owned(),
+        [id] => format!("process {id}"),
+        _ => format!("one of the processes {}", ids.join(", ")),
     }
 }

@@ -1,23 +1,30 @@
 //! A sweep's folder: `<out>/<sweep_id>/`, with its `sweep.json`, its runs, and its table of cells.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::error::SweepError;
 use super::order::Turn;
 use super::spec::{SWEEP_VERSION, Spec};
 use crate::record::RunStatus;
-use crate::store::{Dataset, is_being_written, write_whole};
+use crate::store::{Dataset, holders, is_being_written, write_whole};
 
 const SPEC_FILE: &str = "sweep.json";
+
+/// How long a lock is waited for: a run whose sweep was killed needs a moment to be gone.
+const PATIENCE: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(20);
 
 /// The folder of one sweep. While it is open no other process can work on it.
 #[derive(Debug)]
 pub struct Folder {
     dir: PathBuf,
     spec: Spec,
-    /// Held for its lock.
-    _lock: File,
+    lock: File,
 }
 
 /// What an earlier process has left of a turn.
@@ -30,15 +37,36 @@ pub enum Left {
 }
 
 impl Folder {
-    /// Makes the folder of a new sweep in `out`.
+    /// Makes the folder of a new sweep in `out`; [`SweepError::Exists`] where its name is taken.
     pub fn create(out: &Path, spec: Spec) -> Result<Self, SweepError> {
         let dir = out.join(&spec.sweep_id);
         let failed = |source| SweepError::Write { path: dir.clone(), source };
-        fs::create_dir_all(out).and_then(|()| fs::create_dir(&dir)).map_err(failed)?;
-        let text = serde_json::to_string_pretty(&spec).map_err(|error| failed(error.into()))?;
-        write_whole(&dir.join(SPEC_FILE), format!("{text}\n").as_bytes())?;
-        let lock = lock(&dir)?;
-        Ok(Folder { dir, spec, _lock: lock })
+        fs::create_dir_all(out).map_err(failed)?;
+        fs::create_dir(&dir).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => SweepError::Exists { dir: dir.clone() },
+            _ => failed(source),
+        })?;
+        let folder = Folder { lock: lock(&dir)?, dir, spec };
+        folder.keep_spec()?;
+        Ok(folder)
+    }
+
+    /// Makes it a sweep of so many repeats; those that are there stay.
+    pub fn extend(&mut self, repeats: usize) -> Result<(), SweepError> {
+        let begun = self.spec.repeats;
+        if repeats < begun {
+            return Err(SweepError::FewerRepeats { begun, asked: repeats });
+        }
+        self.spec.repeats = repeats;
+        if repeats == begun { Ok(()) } else { self.keep_spec() }
+    }
+
+    fn keep_spec(&self) -> Result<(), SweepError> {
+        let path = self.dir.join(SPEC_FILE);
+        let failed =
+            |error: serde_json::Error| SweepError::Write { path: path.clone(), source: error.into() };
+        let text = serde_json::to_string_pretty(&self.spec).map_err(failed)?;
+        Ok(write_whole(&path, format!("{text}\n").as_bytes())?)
     }
 
     /// Opens the folder of a sweep that was begun before.
@@ -61,7 +89,7 @@ impl Folder {
             let found = spec.stepledger_version;
             return Err(SweepError::OtherStepledger { dir: dir.to_owned(), found, ours });
         }
-        Ok(Folder { _lock: lock(dir)?, dir: dir.to_owned(), spec })
+        Ok(Folder { lock: lock(dir)?, dir: dir.to_owned(), spec })
     }
 
     pub fn dir(&self) -> &Path {
@@ -70,6 +98,13 @@ impl Folder {
 
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// The sweep's lock for a run to keep: so no other process works on the sweep until the run is gone too, even where
+    /// this process ends before it.
+    pub(super) fn lock_for_a_run(&self) -> Result<Stdio, SweepError> {
+        let shared = self.lock.try_clone();
+        shared.map(Stdio::from).map_err(|source| SweepError::Write { path: self.dir.clone(), source })
     }
 
     /// What is there of a turn's run. One that was interrupted counts as nothing, and stays where it is.
@@ -81,7 +116,7 @@ impl Folder {
                 return Ok(Left::Attempt(attempt));
             }
             if is_being_written(&dir) {
-                return Err(SweepError::StillRunning { dir });
+                return Err(SweepError::StillRunning { holders: holders(&dir), dir });
             }
             let status = Dataset::open(&dir).map(|dataset| dataset.run().status);
             if status.is_ok_and(|status| !matches!(status, RunStatus::Running | RunStatus::Interrupted)) {
@@ -95,9 +130,15 @@ impl Folder {
 fn lock(dir: &Path) -> Result<File, SweepError> {
     let failed = |source| SweepError::Write { path: dir.to_owned(), source };
     let file = File::open(dir).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(SweepError::Busy { dir: dir.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => sleep(POLL),
+            Err(TryLockError::WouldBlock) => {
+                return Err(SweepError::Busy { dir: dir.to_owned(), holders: holders(dir) });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
     }
 }

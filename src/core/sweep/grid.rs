@@ -36,8 +36,11 @@ pub enum GridError {
     NoValues { flag: String },
     #[error("--{flag}: element {place} of {given:?} is empty; take out the comma too many")]
     EmptyElement { flag: String, place: usize, given: String },
-    #[error("--{flag}: {value:?} is there twice, as elements {first} and {second}; each cell is run once")]
-    Duplicate { flag: String, value: String, first: usize, second: usize },
+    #[error(
+        "--{flag}: {} as elements {first} and {second}; each cell is run once",
+        if value == known { format!("{value:?} is there twice,") } else { format!("{known:?} and {value:?} are the same,") }
+    )]
+    Duplicate { flag: String, known: String, value: String, first: usize, second: usize },
     #[error("the grid has {cells} cells, and at most {MOST_CELLS} are swept at once; take out values")]
     TooLarge { cells: usize },
 }
@@ -57,8 +60,10 @@ impl Axis {
             if value.is_empty() {
                 return Err(GridError::EmptyElement { flag, place: second, given: given.to_owned() });
             }
-            if let Some(first) = values.iter().position(|known| *known == value) {
-                return Err(GridError::Duplicate { flag, value, first: first + 1, second });
+            let same = |known: &String| effect(&flag, known) == effect(&flag, &value);
+            if let Some(first) = values.iter().position(same) {
+                let known = values.swap_remove(first);
+                return Err(GridError::Duplicate { flag, known, value, first: first + 1, second });
             }
             values.push(value);
         }
@@ -118,6 +123,13 @@ fn plain(flag: &str, value: &str) -> String {
     same.unwrap_or_else(|| value.to_owned())
 }
 
+/// Two values that make the same run have one.
+fn effect(flag: &str, value: &str) -> String {
+    let policy = || value.parse::<Checkpoint>().ok().map(|policy| policy.canonical().to_string());
+    let same = if flag == "checkpoint" { policy() } else { None };
+    same.unwrap_or_else(|| value.to_owned())
+}
+
 fn example(flag: &str) -> &'static str {
     match flag {
         "checkpoint" => "none,full,every:2",
@@ -157,6 +169,8 @@ mod tests {
         assert!(told("batch", "4,,8").contains("element 2 of \"4,,8\" is empty"));
         assert!(told("batch", "4,8,04").contains("\"4\" is there twice, as elements 1 and 3"));
         assert!(told("checkpoint", "full,none,full").contains("\"full\" is there twice"));
+        let same = told("checkpoint", "none,full,every:1");
+        assert!(same.contains("\"full\" and \"every:1\" are the same, as elements 2 and 3"), "{same}");
         let many: Vec<String> = (1..=200).map(|number| number.to_string()).collect();
         let error = grid(&[("batch", &many.join(",")), ("seq", &many.join(","))]).unwrap_err();
         assert_eq!(error, GridError::TooLarge { cells: 40_000 });

@@ -1,12 +1,15 @@
 //! One run of a sweep, in the few numbers that its cell is made of.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::duel::noise;
+use crate::compare::{MOST_OVERHEAD, Repeat, read_tables};
 use crate::record::{Category, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
-use crate::stats::{LEAST_MARGIN, RunEstimate, Settled};
-use crate::store::{Dataset, StoreError};
+use crate::stats::{LEAST_MARGIN, RunEstimate};
+use crate::store::{Calibrations, Dataset, StoreError};
 
 /// What was measured of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +18,12 @@ pub struct Measure {
     pub status: RunStatus,
     pub reason: Option<String>,
     pub config: Map<String, Value>,
+    /// From its first instant to its last.
+    pub took: Option<Duration>,
     /// Of the measured steps' times; `None` where there are none.
     pub estimate: Option<RunEstimate>,
+    /// Why it is less than a sound unit of comparison.
+    pub weakness: Option<String>,
     pub tokens_per_step: Option<f64>,
     pub peak_bytes: Option<i64>,
     /// Activations at the end of forward.
@@ -26,37 +33,45 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Reads a run's folder, but for its allocations.
-    pub fn read(dir: &Path) -> Result<Self, StoreError> {
+    /// Reads a run's folder, but for its allocations; how noisy machines are is `known`.
+    pub fn read(dir: &Path, known: &Calibrations) -> Result<Self, StoreError> {
         let dataset = Dataset::open(dir)?;
-        let steps: Vec<StepRow> = dataset.steps()?.into_iter().filter(|step| !step.warmup).collect();
-        let times: Vec<f64> = steps.iter().map(|step| step.wall_ns as f64).collect();
         let run = dataset.run();
+        let tables = read_tables(&dataset)?;
+        let (repeat, unusable) = match Repeat::of(&tables) {
+            Ok(repeat) => (Some(repeat), None),
+            Err(why) => (None, Some(why.to_string())),
+        };
+        let margin = noise(known, run).map_or(LEAST_MARGIN, |noise| noise.half_width_pct / 100.0);
+        let weakness = || weakness(repeat.as_ref()?, margin.max(LEAST_MARGIN));
+        let steps: Vec<StepRow> = tables.steps.into_iter().filter(|step| !step.warmup).collect();
         Ok(Measure {
             run_id: run.run_id.clone(),
             status: run.status,
             reason: run.reason.clone(),
             config: run.config.clone(),
-            estimate: Settled::of(&times, 1).and_then(|settled| settled.estimate()),
-            tokens_per_step: tokens_per_step(&steps),
+            took: run.finished_at.and_then(|end| (end - run.started_at).to_std().ok()),
+            weakness: unusable.or_else(weakness),
+            estimate: repeat.as_ref().map(|repeat| repeat.time),
+            tokens_per_step: repeat.and_then(|repeat| repeat.tokens_per_step),
             peak_bytes: steps.iter().filter_map(|step| step.peak_bytes).max(),
             activation_bytes: activations(&dataset, &steps)?,
             recompute_share: recompute_share(&dataset.phases()?, &steps),
         })
     }
-
-    /// Why it is less than a sound unit of comparison.
-    pub fn weakness(&self) -> Option<String> {
-        match &self.estimate {
-            None => Some("no measured step".to_owned()),
-            Some(estimate) => estimate.weakness(LEAST_MARGIN.ln_1p()).map(|weakness| weakness.to_string()),
-        }
-    }
 }
 
-fn tokens_per_step(steps: &[StepRow]) -> Option<f64> {
-    let tokens: Option<i64> = steps.iter().map(|step| step.tokens).sum();
-    tokens.filter(|_| !steps.is_empty()).map(|tokens| tokens as f64 / steps.len() as f64)
+/// As `compare` sees it.
+fn weakness(repeat: &Repeat, margin: f64) -> Option<String> {
+    if let Some(weakness) = repeat.time.weakness(margin.ln_1p()) {
+        return Some(weakness.to_string());
+    }
+    let overhead = repeat.overhead.filter(|overhead| *overhead > MOST_OVERHEAD)?;
+    Some(format!(
+        "its instruments cost {:.1} % of its steps' time, and {:.0} % is the most",
+        100.0 * overhead,
+        100.0 * MOST_OVERHEAD
+    ))
 }
 
 fn activations(dataset: &Dataset, steps: &[StepRow]) -> Result<Option<i64>, StoreError> {

@@ -6,6 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::error::SweepError;
+use super::parent;
 use crate::record::RunStatus;
 use crate::store::Dataset;
 
@@ -35,27 +36,42 @@ pub struct Ran {
 }
 
 impl Program {
-    /// The program that is running.
+    /// The program that is running, which must be `stepledger` itself: each run is this very file, started with `run`
+    /// before its flags. A program of your own that sweeps names the `stepledger` to use with [`at`](Self::at), or it
+    /// would start itself over and over.
     pub fn this() -> Result<Self, SweepError> {
         std::env::current_exe().map(Program::at).map_err(SweepError::NoProgram)
     }
 
-    /// The program at this path.
+    /// The program at this path; a bare name is looked for where commands are.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Program { path: path.into() }
     }
 
-    /// Trains with these flags of `stepledger run`, into `<out>/<run_id>/`, and waits for it.
+    /// Trains with these flags of `stepledger run`, into `<out>/<run_id>/`, and waits for it. The run ends with the
+    /// thread that waits for it.
     ///
     /// A run that fails is a result. An error is that there could be no run at all: the program cannot be
     /// started, or not waited for.
     pub fn run(&self, out: &Path, run_id: &str, args: &[String]) -> Result<Ran, SweepError> {
+        self.run_with(Stdio::null(), out, run_id, args)
+    }
+
+    /// As [`run`](Self::run); `stdin` stays open as long as the run goes on.
+    pub(super) fn run_with(
+        &self,
+        stdin: Stdio,
+        out: &Path,
+        run_id: &str,
+        args: &[String],
+    ) -> Result<Ran, SweepError> {
         let begin = Instant::now();
         let failed = |source| SweepError::Start { program: self.path.clone(), source };
         let mut command = Command::new(&self.path);
         command.arg("run").args(args).args(["--quiet", "--json", "--run-id", run_id]);
         command.args([OsString::from("--out"), out.into()]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdin(stdin).stdout(Stdio::null());
+        parent::lead(&mut command);
         let output = command.output().map_err(failed)?;
         let dir = out.join(run_id);
         let told = complaint(&output.stderr);
@@ -68,7 +84,8 @@ impl Program {
             Err(_) => (RunStatus::Failed, Some(ended(output.status, told))),
         };
         let reason = reason.filter(|_| status != RunStatus::Complete);
-        let refused = output.status.code() == Some(REFUSED);
+        // A refusal leaves no folder. Where there is one it was in the way, which says nothing of the flags.
+        let refused = output.status.code() == Some(REFUSED) && !dir.exists();
         Ok(Ran { dir, status, reason, refused, took: begin.elapsed() })
     }
 }

@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use super::answer::{Answer, answer};
 use super::cell::CellResult;
+use super::duel::Duel;
 use super::spec::Spec;
 use super::tried::Tried;
 use crate::record::SweepRow;
+use crate::store::Calibrations;
 
 /// A sweep's results: the documented object of `sweep --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,7 +28,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    pub(super) fn of(spec: &Spec, dir: &Path, tried: &[Tried], complete: bool) -> Self {
+    pub(super) fn of(spec: &Spec, dir: &Path, tried: &[Tried], complete: bool, known: &Calibrations) -> Self {
         let grid: Vec<String> = spec.grid.axes().iter().map(|axis| axis.flag.clone()).collect();
         let cells = spec.grid.cells();
         let results = cells.iter().zip(tried).enumerate().map(|(number, (cell, tried))| {
@@ -34,13 +36,14 @@ impl Sweep {
         });
         let mut cells: Vec<CellResult> = results.collect();
         mark_frontier(&mut cells);
+        let duel = |best: &CellResult, rival: &CellResult| Duel::between(dir, best, rival, known);
         Sweep {
             sweep_id: spec.sweep_id.clone(),
             dir: dir.to_owned(),
             complete,
             repeats: spec.repeats,
             capacity_bytes: spec.capacity_bytes,
-            answer: answer(&cells, &grid, spec.capacity_bytes),
+            answer: answer(&cells, &grid, spec.capacity_bytes, &duel),
             grid,
             cells,
         }
@@ -72,14 +75,27 @@ pub mod made_up {
 
     use super::super::grid::Cell;
     use super::*;
-    use crate::record::RunStatus;
+    use crate::record::{EvidenceLevel, RunStatus};
 
-    /// A cell at so many tokens/s and bytes, measured five times with this scatter (in percent).
-    pub fn cell(batch: i64, checkpoint: &str, rate: f64, peak_bytes: i64, scatter_pct: f64) -> CellResult {
+    /// A complete sweep of these cells.
+    pub fn made_up(cells: Vec<CellResult>, capacity_bytes: Option<i64>) -> Sweep {
+        let grid = ["batch".to_owned(), "checkpoint".to_owned()];
+        Sweep {
+            sweep_id: "sweep-made-up".to_owned(),
+            dir: PathBuf::from("runs/sweep-made-up"),
+            complete: true,
+            repeats: 5,
+            capacity_bytes,
+            answer: answer(&cells, &grid, capacity_bytes, &|_, _| None),
+            grid: grid.to_vec(),
+            cells,
+        }
+    }
+
+    /// A cell at so many tokens/s and bytes.
+    pub fn cell(batch: i64, checkpoint: &str, rate: f64, peak_bytes: i64) -> CellResult {
         let cell = Cell { values: Vec::new() };
         let blank = CellResult::of(0, &cell, &Tried::default(), 5, None);
-        let log = (1e9 / rate).ln();
-        let log_token_ns = (0..5).map(|n| (n, log + (n as f64 - 2.0) * scatter_pct / 100.0)).collect();
         let settings = json!({"batch": batch, "checkpoint": checkpoint});
         CellResult {
             settings: settings.as_object().unwrap().clone(),
@@ -90,7 +106,8 @@ pub mod made_up {
             tokens_per_s_low: Some(rate * 0.99),
             tokens_per_s_high: Some(rate * 1.01),
             peak_bytes: Some(peak_bytes),
-            log_token_ns,
+            evidence: Some(EvidenceLevel::RepeatedBenchmark),
+            why: Some("5 interleaved runs".to_owned()),
             ..blank
         }
     }
@@ -104,11 +121,11 @@ mod tests {
     #[test]
     fn the_frontier_is_what_no_other_beats() {
         let mut cells = [
-            cell(8, "none", 100.0, 50, 0.1),
-            cell(8, "full", 80.0, 30, 0.1),
-            cell(4, "none", 79.0, 31, 0.1),
-            cell(16, "none", 100.0, 90, 0.1),
-            CellResult { tokens_per_s: None, ..cell(32, "none", 1.0, 1, 0.1) },
+            cell(8, "none", 100.0, 50),
+            cell(8, "full", 80.0, 30),
+            cell(4, "none", 79.0, 31),
+            cell(16, "none", 100.0, 90),
+            CellResult { tokens_per_s: None, ..cell(32, "none", 1.0, 1) },
         ];
         mark_frontier(&mut cells);
         assert_eq!(cells.map(|cell| cell.pareto), [true, true, false, false, false]);

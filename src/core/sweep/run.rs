@@ -11,7 +11,8 @@ use super::order::Turn;
 use super::program::Program;
 use super::result::Sweep;
 use super::tried::{Tried, time_left};
-use crate::store::keep_sweep;
+use crate::record::RunStatus;
+use crate::store::{Calibrations, home, keep_sweep};
 
 /// How far a sweep has come, told before each run and at the end.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,37 +39,53 @@ pub fn sweep(
 ) -> Result<Sweep, SweepError> {
     let spec = folder.spec();
     let cells = spec.grid.cells();
+    // Before the runs, so that a file that cannot be read does not cost them.
+    let known = home().map_or_else(|| Ok(Calibrations::default()), |home| Calibrations::load(&home))?;
     let mut tried: Vec<Tried> = cells.iter().map(|_| Tried::default()).collect();
-    let mut waiting = gather(folder, &mut tried)?;
-    let mut done = spec.turns().len() - waiting.len();
+    let Gathered { mut done, mut waiting } = gather(folder, &mut tried, &known)?;
     while let Some(&(turn, attempt)) = waiting.front() {
         if stop() {
             break;
         }
         let left = time_left(&tried, waiting.iter().map(|(turn, _)| turn.cell));
         tell(Progress { done, total: done + waiting.len(), next: Some((&cells[turn.cell], turn)), left });
-        let cell = &cells[turn.cell];
-        let ran = program.run(folder.dir(), &spec.run_id(turn, attempt), &spec.args(cell))?;
-        tried[turn.cell].take(turn.repeat, ran)?;
+        let (run_id, args) = (spec.run_id(turn, attempt), spec.args(&cells[turn.cell]));
+        let ran = program.run_with(folder.lock_for_a_run()?, folder.dir(), &run_id, &args)?;
+        // What ended this sweep has ended its run: it is still to be made.
+        if ran.status == RunStatus::Interrupted && stop() {
+            break;
+        }
+        tried[turn.cell].take(turn.repeat, ran, &known)?;
         waiting.pop_front();
         waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
         done += 1;
     }
     tell(Progress { done, total: done + waiting.len(), next: None, left: None });
-    let sweep = Sweep::of(spec, folder.dir(), &tried, waiting.is_empty());
+    let sweep = Sweep::of(spec, folder.dir(), &tried, waiting.is_empty(), &known);
     keep_sweep(folder.dir(), &spec.sweep_id, sweep.rows())?;
     Ok(sweep)
 }
 
-/// Reads the runs that are there, and returns those that are still to be made, each with the number of the attempt.
-fn gather(folder: &Folder, tried: &mut [Tried]) -> Result<VecDeque<(Turn, usize)>, SweepError> {
-    let mut waiting = VecDeque::new();
+/// What earlier processes have left.
+struct Gathered {
+    /// Runs that are there.
+    done: usize,
+    /// Those still to be made, each with the number of the attempt.
+    waiting: VecDeque<(Turn, usize)>,
+}
+
+/// Reads the runs that are there.
+fn gather(folder: &Folder, tried: &mut [Tried], known: &Calibrations) -> Result<Gathered, SweepError> {
+    let (mut done, mut waiting) = (0, VecDeque::new());
     for turn in folder.spec().turns() {
         match folder.left(turn)? {
-            Left::Done(dir) => tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir)?),
+            Left::Done(dir) => {
+                tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir, known)?);
+                done += 1;
+            }
             Left::Attempt(attempt) => waiting.push_back((turn, attempt)),
         }
     }
     waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
-    Ok(waiting)
+    Ok(Gathered { done, waiting })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::measure::Measure;
 use super::program::Ran;
 use crate::record::RunStatus;
-use crate::store::StoreError;
+use crate::store::{Calibrations, StoreError};
 
 /// The runs of a cell that have been made so far.
 #[derive(Debug, Default)]
@@ -16,15 +16,15 @@ pub struct Tried {
     pub failed: Option<(RunStatus, String)>,
     /// Each further run would end as the failed one did.
     pub hopeless: bool,
-    pub took: Vec<Duration>,
 }
 
 impl Tried {
     /// Takes note of a run that has just been made.
-    pub fn take(&mut self, repeat: usize, ran: Ran) -> Result<(), StoreError> {
-        self.took.push(ran.took);
+    pub fn take(&mut self, repeat: usize, ran: Ran, known: &Calibrations) -> Result<(), StoreError> {
         if ran.status == RunStatus::Complete {
-            self.measures.push((repeat, Measure::read(&ran.dir)?));
+            let measure = Measure::read(&ran.dir, known)?;
+            // With the start and the end of its process.
+            self.measures.push((repeat, Measure { took: Some(ran.took), ..measure }));
             return Ok(());
         }
         // Whether it fits is the same each time, and so is what it was told was wrong with its flags.
@@ -42,6 +42,11 @@ impl Tried {
                 self.failed = Some((status, measure.reason.unwrap_or_default()));
             }
         }
+    }
+
+    /// How long a run of this cell takes: one that failed says nothing of that.
+    fn typical(&self) -> Option<Duration> {
+        mean(&self.measures.iter().filter_map(|(_, measure)| measure.took).collect::<Vec<_>>())
     }
 
     /// How it stands with a cell that was to be run so many times, and why, if that is not well.
@@ -66,10 +71,11 @@ impl Tried {
 /// What the cells of these runs will take, if they take what they took before; those not run yet as long as the mean
 /// of the others. `None` before the first run.
 pub fn time_left(tried: &[Tried], cells: impl Iterator<Item = usize>) -> Option<Duration> {
-    let mean = |took: &[Duration]| {
-        Some(took.iter().sum::<Duration>() / u32::try_from(took.len()).ok().filter(|n| *n > 0)?)
-    };
-    let known: Vec<Duration> = tried.iter().filter_map(|tried| mean(&tried.took)).collect();
-    let typical = mean(&known)?;
-    Some(cells.map(|cell| mean(&tried[cell].took).unwrap_or(typical)).sum())
+    let typical: Vec<Option<Duration>> = tried.iter().map(Tried::typical).collect();
+    let of_others = mean(&typical.iter().flatten().copied().collect::<Vec<_>>())?;
+    Some(cells.map(|cell| typical[cell].unwrap_or(of_others)).sum())
+}
+
+fn mean(took: &[Duration]) -> Option<Duration> {
+    Some(took.iter().sum::<Duration>() / u32::try_from(took.len()).ok().filter(|n| *n > 0)?)
 }

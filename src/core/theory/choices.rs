@@ -111,6 +111,11 @@ pub enum Checkpoint {
 }
 
 impl Checkpoint {
+    /// The one name of policies that do the same: `every:1` is `full`.
+    pub fn canonical(self) -> Self {
+        if self == Checkpoint::Every(1) { Checkpoint::Full } else { self }
+    }
+
     /// Blocks in a segment; `None` where no block is one.
     pub fn group(self) -> Option<i64> {
         match self {

@@ -13,6 +13,7 @@ mod peak;
 mod products;
 mod products_at_most;
 mod recompute;
+mod setup;
 mod shape;
 mod state;
 
@@ -20,5 +21,6 @@ pub use alternatives::Alternative;
 pub use choices::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 pub use datasheet::{datasheet, datasheets};
 pub use products_at_most::ProductsAtMost;
+pub use setup::{Setup, SetupError};
 pub use shape::{Architecture, Shape, VOCABULARY};
 pub use state::Training;

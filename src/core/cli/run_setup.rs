@@ -1,0 +1,127 @@
+//! Whether `stepledger run` can do what its flags say: told before libtorch is loaded, and of a sweep before its first
+//! run.
+
+use super::run_args::{ModelArgs, RunArgs, TrainingArgs};
+use super::settings::all_cores;
+use crate::record::Trace;
+use crate::theory::{Architecture, ModelKind, Setup, SetupError, Shape, Training};
+
+impl RunArgs {
+    /// Refuses what no run on this machine can do, naming the flag, its value and what is allowed.
+    pub fn check(&self, memory_bytes: Option<i64>) -> Result<(), SetupError> {
+        self.setup()?.check(memory_bytes)?;
+        if self.account.enforce && self.account.trace == Trace::Phases {
+            let allowed = "it takes --trace allocations or ops, whose hook keeps the limit";
+            return Err(SetupError::flag("--enforce", "with --trace phases", allowed));
+        }
+        Ok(())
+    }
+
+    /// The run that is asked for.
+    pub fn setup(&self) -> Result<Setup, SetupError> {
+        let RunArgs { model, training, .. } = self;
+        Ok(Setup {
+            shape: shape(model, training),
+            heads: model.heads,
+            steps: training.steps,
+            warmup: training.warmup,
+            sync_every: training.sync_every,
+            dropout: model.dropout,
+            lr: training.lr,
+            betas: training.two_betas()?,
+            eps: training.eps,
+            weight_decay: training.weight_decay,
+            pin_memory: training.pin_memory,
+            async_copy: training.async_copy,
+            on_cpu: is_cpu(&training.device)?,
+        })
+    }
+}
+
+impl TrainingArgs {
+    /// AdamW's two decay rates.
+    pub fn two_betas(&self) -> Result<(f64, f64), SetupError> {
+        match self.betas[..] {
+            [beta1, beta2] => Ok((beta1, beta2)),
+            _ => Err(SetupError::flag(
+                "--betas",
+                format!("{:?}", self.betas),
+                "allowed: two numbers, such as 0.9,0.95",
+            )),
+        }
+    }
+}
+
+fn shape(model: &ModelArgs, training: &TrainingArgs) -> Shape {
+    let architecture = match model.model {
+        ModelKind::Gpt => Architecture::Gpt { heads: model.heads, attention: model.attention },
+        ModelKind::Mlp => Architecture::Mlp,
+    };
+    Shape {
+        architecture,
+        layers: model.layers,
+        width: model.width,
+        seq: model.seq,
+        batch: training.batch,
+        precision: model.dtype,
+        checkpoint: model.checkpoint,
+        training: Training {
+            adamw: training.adamw,
+            state: training.state_dtype,
+            master_weights: training.master_weights,
+            accumulate: training.accumulate,
+            zero_grad: training.zero_grad,
+            threads: i64::from(training.threads.unwrap_or_else(all_cores)),
+        },
+    }
+}
+
+/// Whether this names the CPU rather than a GPU; which GPUs there are libtorch knows.
+fn is_cpu(device: &str) -> Result<bool, SetupError> {
+    let numbered = |number: &str| number.parse::<u16>().is_ok();
+    match device {
+        "cpu" => Ok(true),
+        "cuda" => Ok(false),
+        _ if device.strip_prefix("cuda:").is_some_and(numbered) => Ok(false),
+        _ => Err(SetupError::flag("--device", device, "allowed: cpu, cuda, cuda:0, cuda:1, …")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    fn args(flags: &str) -> RunArgs {
+        let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
+        RunArgs::from_arg_matches(&command.get_matches_from(flags.split_whitespace())).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_named_with_what_can() {
+        for (flags, expected) in [
+            ("--batch 0", "--batch 0: allowed: 1 to"),
+            ("--steps 0", "--steps 0: allowed: 1 to"),
+            ("--checkpoint every:0", "--checkpoint every:0: allowed: every:1 to every:4"),
+            ("--layers 1 --checkpoint every:2", "--checkpoint every:2: allowed: every:1 to every:1"),
+            ("--model mlp --checkpoint selective", "the MLP has no attention"),
+            ("--heads 3", "--heads 3: --width 128 must be a multiple of it"),
+            ("--dropout 1", "--dropout 1: allowed: from 0 to below 1"),
+            ("--betas 0.9", "--betas [0.9]: allowed: two numbers"),
+            ("--lr 0", "--lr 0: allowed: any number above 0"),
+            ("--device tpu", "--device tpu: allowed: cpu, cuda"),
+            ("--pin-memory", "--pin-memory with --device cpu"),
+            ("--adamw kernel", "takes --device cuda"),
+            ("--master-weights", "needs --dtype bf16"),
+            ("--capacity-mb 4 --enforce --trace phases", "it takes --trace allocations or ops"),
+            ("--width 65536 --layers 4000", "and the machine has 1073741824"),
+        ] {
+            let error = args(flags).check(Some(1 << 30)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{flags}: {error}");
+        }
+        let small = "--width 16 --heads 2 --layers 1 --seq 8 --batch 1";
+        assert_eq!(args(small).check(Some(1 << 20)), Ok(()));
+        assert_eq!(args("--device cuda:1 --pin-memory").check(None), Ok(()));
+    }
+}

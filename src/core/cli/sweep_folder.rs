@@ -1,0 +1,116 @@
+//! The folder that a sweep works in: a new one, once nothing is wrong with the grid, or one that was begun before.
+
+use std::path::Path;
+
+use chrono::Utc;
+
+use super::exit::Exit;
+use super::given::Given;
+use super::grid_args::{GridArgs, setup};
+use super::sweep::SweepArgs;
+use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError};
+use crate::theory::Setup;
+
+/// A new sweep's folder.
+pub fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
+    let GridArgs { axes, base, out, capacity_bytes, refused, .. } = &args.grid;
+    if let Some(flag) = refused {
+        return Err(Exit::input(format!(
+            "{flag} is for a single run: the runs of a sweep would write over each other's"
+        )));
+    }
+    if axes.is_empty() {
+        let flags = AXES.map(|flag| format!("--{flag}")).join(", ");
+        return Err(Exit::input(format!(
+            "the grid is empty: give several values to one or more of {flags}, such as --batch 4,8,16"
+        )));
+    }
+    let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given)).collect::<Result<_, _>>();
+    let (axes, fixed) = several_and_one(axes.map_err(Exit::input)?);
+    let base: Vec<String> = base.iter().cloned().chain(fixed).collect();
+    let grid = Grid::new(axes).map_err(Exit::input)?;
+    let spec = Spec {
+        seed: args.order_seed,
+        capacity_bytes: *capacity_bytes,
+        ..Spec::new(&Utc::now().format("%Y%m%d-%H%M%S").to_string(), grid, base, args.repeats as usize)
+    };
+    check_cells(&spec)?;
+    create(out, &spec)
+}
+
+/// Refuses a grid with a cell that no run could be made of, and one of which no cell could fit.
+fn check_cells(spec: &Spec) -> anyhow::Result<()> {
+    let mut least: Option<(Cell, Setup)> = None;
+    let cells = spec.grid.cells();
+    for cell in &cells {
+        let problem = |problem: String| Exit::input(format!("cell {cell}: {problem}"));
+        let setup = setup(&spec.args(cell)).map_err(problem)?;
+        let is_less = |(_, known): &(Cell, Setup)| setup.shape.floor_bytes() < known.shape.floor_bytes();
+        if least.as_ref().is_none_or(is_less) {
+            least = Some((cell.clone(), setup));
+        }
+    }
+    let (Some(capacity), Some((cell, setup))) = (spec.capacity_bytes, least) else { return Ok(()) };
+    let floor = setup.shape.floor_bytes();
+    if floor <= capacity {
+        return Ok(());
+    }
+    let mib = |bytes: i64| bytes as f64 / f64::from(1 << 20);
+    Err(Exit::input(format!(
+        "--capacity-mb {}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {:.2} MiB, \
+         {:.2} MiB of them for parameters; allow more, or take smaller values (`stepledger plan` says what fits)",
+        mib(capacity),
+        cells.len(),
+        mib(floor),
+        mib(setup.shape.parameter_bytes()),
+    )))
+}
+
+/// Makes the sweep's folder; a second one of the same second has a number behind its name.
+fn create(out: &Path, spec: &Spec) -> anyhow::Result<Folder> {
+    let mut named = spec.clone();
+    let mut number = 1;
+    loop {
+        match Folder::create(out, named) {
+            Err(SweepError::Exists { .. }) => number += 1,
+            made => return made.map_err(told),
+        }
+        named = Spec { sweep_id: format!("{}-{number}", spec.sweep_id), ..spec.clone() };
+    }
+}
+
+/// What has one value among others that have several is not what the grid is about, but a flag like the others.
+fn several_and_one(axes: Vec<Axis>) -> (Vec<Axis>, Vec<String>) {
+    let (several, one): (Vec<Axis>, Vec<Axis>) = axes.into_iter().partition(|axis| axis.values.len() > 1);
+    if several.is_empty() {
+        return (one, Vec::new());
+    }
+    (several, one.iter().map(|axis| format!("--{}={}", axis.flag, axis.values[0])).collect())
+}
+
+/// Flags of a sweep's own that are settled when it is begun.
+const SETTLED: [(&str, &str); 2] = [("out", "--out"), ("order_seed", "--order-seed")];
+
+/// The folder of a sweep that was begun before.
+pub fn resume(args: &Given<SweepArgs>, dir: &Path) -> anyhow::Result<Folder> {
+    let Given { args: SweepArgs { grid, repeats, .. }, named } = args;
+    let settled = SETTLED.iter().filter(|(id, _)| named.contains(*id)).map(|(_, flag)| (*flag).to_owned());
+    let given = grid.axes.iter().map(|(flag, _)| format!("--{flag}"));
+    let given: Vec<String> = given.chain(grid.base.iter().cloned()).chain(settled).collect();
+    if !given.is_empty() {
+        return Err(Exit::input(format!(
+            "--resume goes on with the flags that the sweep was begun with; leave out {}",
+            given.join(" ")
+        )));
+    }
+    let mut folder = Folder::open(dir).map_err(told)?;
+    if named.contains("repeats") {
+        folder.extend(*repeats as usize).map_err(told)?;
+    }
+    Ok(folder)
+}
+
+/// Bad input has an exit code of its own.
+pub fn told(error: SweepError) -> anyhow::Error {
+    if error.is_input() { Exit::input(error) } else { error.into() }
+}

@@ -1,0 +1,85 @@
+//! How sure a sweep is of its answer: runs of known speed in the place of its own.
+
+use serde_json::json;
+use stepledger::sweep::{Axis, Folder, Grid, Spec, SweepError};
+
+use super::made_up::{LOTS, Made};
+use super::*;
+
+/// A sweep of `full` and `none` that is through: `none` takes 10 ms a step, `full` so much longer, as a share.
+fn swept(runs: &Runs, longer: f64, repeats: usize, made: &Made) -> Result<PathBuf, SweepError> {
+    let grid = Grid::new(vec![Axis::parse("checkpoint", "none,full")?])?;
+    let folder = Folder::create(&runs.file("runs"), Spec::new("judged", grid, Vec::new(), repeats))?;
+    for (minute, turn) in folder.spec().turns().into_iter().enumerate() {
+        let (policy, slower) = if turn.cell == 0 { ("none", 0.0) } else { ("full", longer) };
+        let step_ms = 10.0 * (1.0 + slower);
+        let lot = LOTS[(turn.repeat + 2 * turn.cell) % LOTS.len()];
+        let run = Made { step_ms, lot, minute: minute as i64, ..made.clone() };
+        run.with("checkpoint", policy.into()).write(folder.dir(), &folder.spec().run_id(turn, 1));
+    }
+    Ok(folder.dir().to_owned())
+}
+
+/// What the sweep in `dir` answers on a machine whose noise is known, or not.
+fn answer(runs: &Runs, dir: &std::path::Path, noise_pct: Option<f64>) -> Value {
+    let home = runs.file("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let noise = noise_pct.map(|half_width_pct| {
+        json!({
+            "measured_at": "2026-01-31T12:00:00Z", "pairs": 5, "half_width_pct": half_width_pct, "pair_sd_pct": 1.0,
+            "mean_pct": 0.0, "step_ms": 10.0, "flags": [],
+        })
+    });
+    let machine = json!({ "host": "here", "cpu": "a cpu", "logical_cpus": null, "noise": noise });
+    let known = json!({ "machines": if noise.is_some() { vec![machine] } else { Vec::new() } });
+    std::fs::write(home.join("calibration.json"), known.to_string()).unwrap();
+    let mut command = program();
+    command.args(["sweep", "--json", "--resume"]).arg(dir).env("STEPLEDGER_HOME", &home);
+    let output = command.output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    found["answer"].clone()
+}
+
+fn second(answer: &Value) -> &str {
+    answer["sentences"][1].as_str().unwrap()
+}
+
+#[test]
+fn what_compare_tells_apart_is_told_apart() {
+    let runs = Runs::new();
+    let dir = swept(&runs, 0.1, 5, &Made::usual()).unwrap();
+    let told = answer(&runs, &dir, None);
+    assert_eq!(told["evidence"], "repeated_benchmark", "{told}");
+    assert!(second(&told).starts_with("Next comes checkpoint full: its tokens take 10."), "{told}");
+}
+
+#[test]
+fn within_this_machines_noise_nothing_is_told_apart() {
+    let runs = Runs::new();
+    let dir = swept(&runs, 0.1, 5, &Made::usual()).unwrap();
+    let told = answer(&runs, &dir, Some(15.0));
+    assert!(second(&told).starts_with("Checkpoint full is as fast within 15.0 %"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_told_is_a_smoke_test() {
+    let runs = Runs::new();
+    // Right at the end of the margin.
+    let dir = swept(&runs, 0.01, 5, &Made::usual()).unwrap();
+    let told = answer(&runs, &dir, None);
+    assert!(second(&told).contains("cannot be told from it by 5 repeats"), "{told}");
+    assert_eq!(told["evidence"], "smoke_test", "{told}");
+}
+
+#[test]
+fn two_repeats_and_heavy_instruments_prove_nothing() {
+    let runs = Runs::new();
+    let told = answer(&runs, &swept(&runs, 0.1, 2, &Made::usual()).unwrap(), None);
+    assert!(second(&told).contains("no proof yet"), "{told}");
+    assert_eq!(told["evidence"], "smoke_test", "{told}");
+    let runs = Runs::new();
+    let heavy = Made { observer_ns: 1_000_000, ..Made::usual() };
+    let told = answer(&runs, &swept(&runs, 0.1, 5, &heavy).unwrap(), None);
+    assert!(second(&told).contains("instruments cost"), "{told}");
+    assert_eq!(told["evidence"], "smoke_test", "{told}");
+}
