@@ -4,12 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
-use clap::{Args, Command};
 
 use super::calibrate::{CalibrateArgs, kept};
 use super::exit::{DONE, Exit, Outcome};
-use super::grid_args::check;
-use super::run_args::RunArgs;
+use super::grid_args::setup;
 use super::show::write_json;
 use crate::compare::{noise, read_sides, signed_pct};
 use crate::record::RunStatus;
@@ -48,16 +46,14 @@ fn measure(
 
 /// Refuses flags whose runs would be refused when all of them are made.
 fn refuse_few_steps(flags: &[String]) -> Result<(), String> {
-    check(flags)?;
-    let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
-    let matches = command.try_get_matches_from(flags).map_err(|error| error.to_string())?;
-    match matches.get_one::<i64>("steps") {
-        Some(steps) if *steps < SURE_STEPS as i64 => Err(format!(
-            "--steps {steps} is too few: up to half of them are cut off as warm-up, and {FEWEST_STEPS} must be left; \
-             give --steps {SURE_STEPS} or more"
-        )),
-        _ => Ok(()),
+    let steps = setup(flags)?.steps;
+    if steps >= SURE_STEPS as i64 {
+        return Ok(());
     }
+    Err(format!(
+        "--steps {steps} is too few: up to half of them are cut off as warm-up, and {FEWEST_STEPS} must be left; give \
+         --steps {SURE_STEPS} or more"
+    ))
 }
 
 /// The folders of the first and the second runs of the pairs.

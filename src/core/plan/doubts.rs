@@ -75,6 +75,8 @@ fn calibrated(tflop_s: f64, day: u32) -> ReferenceRates {
         triad_gb_s: rate(20.0),
         matmul_f32_tflop_s: rate(tflop_s),
         matmul_bf16_tflop_s: rate(2.0 * tflop_s),
+        matmul_f32_rows: Some(2048),
+        matmul_bf16_rows: Some(2048),
         fma_f32_tflop_s: None,
     })
 }

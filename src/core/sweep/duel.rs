@@ -41,8 +41,7 @@ impl Duel {
         let (first, others) = pairs.split_first()?;
         Some(read(dir, *first, others).and_then(|(best, rival)| {
             let run = Dataset::open(&dir.join(first.0))?;
-            let noise = noise(known, run.run()).map(|noise| noise.half_width_pct);
-            Ok(Duel::of(&compare(&best, &rival, noise)?))
+            Ok(Duel::of(&compare(&best, &rival, noise(known, run.run()))?))
         }))
     }
 
@@ -89,5 +88,5 @@ fn add(side: &mut Side, more: Side) -> Result<(), CompareError> {
 
 /// How much runs of one program differ on the machine of this run, where that was measured.
 pub(super) fn noise<'a>(known: &'a Calibrations, run: &RunRow) -> Option<&'a Noise> {
-    known.of(&run.machine)?.noise.as_ref()
+    known.of(&run.machine)?.noise_of(&run.device)
 }
