@@ -31,27 +31,27 @@ pub fn find(out: &Path, name: &str) -> Result<Found, CompareError> {
     if let Some(found) = if is_path { None } else { runs_at(&in_out)? } {
         return Ok(found);
     }
-    if let Some(kept) = Baselines::load(out)?.place(name) {
-        let place = out.join(kept);
-        let found = if place.is_dir() {
-            runs_at(&place)?.ok_or(StoreError::NoRuns(place))
-        } else {
-            Err(StoreError::BaselineGone { name: name.to_owned(), place })
-        };
-        return Ok(found?);
+    if let Some(found) = baseline(out, name)? {
+        return Ok(found);
     }
     if let Some(found) = runs_at(path)? {
         return Ok(found);
     }
-    resolve(out, Some(name)).map(Found::Run).map_err(|error| match error {
-        StoreError::NoRuns(_) | StoreError::NoSuchRun { .. } => {
-            hollow(&[&in_out, path]).unwrap_or_else(|| match error {
-                StoreError::NoRuns(_) => nothing(),
-                error => error.into(),
-            })
-        }
-        error => error.into(),
+    resolve(out, Some(name)).map(Found::Run).map_err(|error| match (error, hollow(&[&in_out, path])) {
+        (StoreError::NoRuns(_) | StoreError::NoSuchRun { .. }, Some(hollow)) => hollow.into(),
+        (StoreError::NoRuns(_), None) => nothing(),
+        (error, _) => error.into(),
     })
+}
+
+/// What the baseline `name` stands for; `None` where there is none.
+fn baseline(out: &Path, name: &str) -> Result<Option<Found>, StoreError> {
+    let known = Baselines::load(out)?;
+    let Some(place) = known.place(name).map(|kept| out.join(kept)) else { return Ok(None) };
+    if !place.is_dir() {
+        return Err(StoreError::BaselineGone { name: name.to_owned(), place });
+    }
+    runs_at(&place)?.map(Some).ok_or(StoreError::NoRuns(place))
 }
 
 /// A run's folder, or one that holds runs.
@@ -64,9 +64,9 @@ fn runs_at(place: &Path) -> Result<Option<Found>, StoreError> {
 }
 
 /// That there is a folder of that name, but no run in it.
-fn hollow(places: &[&Path]) -> Option<CompareError> {
+fn hollow(places: &[&Path]) -> Option<StoreError> {
     let place = places.iter().find(|place| place.is_dir())?;
-    Some(StoreError::NoRuns(place.to_path_buf()).into())
+    Some(StoreError::NoRuns(place.to_path_buf()))
 }
 
 /// Reads both sides of a comparison; `out` is the folder of runs that names are looked up in.

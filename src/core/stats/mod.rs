@@ -1,10 +1,11 @@
 //! Numbers about numbers. Pure.
 //!
 //! How runs are compared: the unit is a run of a process, not a step. A run is cut to where it is level
-//! ([`Settled`]), and becomes one number, the trimmed mean of its log step times ([`RunEstimate`]). Runs of both sides
-//! are paired, and Student's interval of the pairs' differences is held against a margin ([`judge_pairs`]).
-//! Steps of one run depend on each other and share what their process drew by lot (placement in memory, the
-//! machine's mood), so that a test over pooled steps takes chance for a change.
+//! ([`Settled`]), and becomes one number, the trimmed mean of its log step times ([`RunEstimate`]), unless it does not
+//! stay at its level ([`Drift`], [`common_drift`]). Runs of both sides are paired, and Student's interval of the pairs'
+//! differences is held against a margin ([`judge_pairs`]). Steps of one run depend on each other and share what their
+//! process drew by lot (placement in memory, the machine's mood), so that a test over pooled steps takes chance for a
+//! change.
 #![forbid(unsafe_code)]
 
 mod bootstrap;
