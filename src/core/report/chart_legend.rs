@@ -12,7 +12,7 @@ const SAMPLE: i32 = 26;
 /// From a line's top to the middle of its small letters.
 const MIDDLE: i32 = 6;
 /// Characters in a line.
-const CHARS: usize = 30;
+const CHARS: usize = 32;
 const FONT: (&str, i32) = ("sans-serif", 13);
 
 /// What stands before an entry's words.

@@ -15,6 +15,8 @@ const BESIDE: u32 = 250;
 const ROOM: f64 = 0.12;
 /// Intervals have at most so much room: where they are wide the points would lie in a line.
 const ROOM_FOR_INTERVALS: f64 = 0.4;
+/// Between an interval's end and the frame.
+const EDGE: f64 = 0.03;
 /// How many of the cells that are not drawn are named.
 const NAMED: usize = 6;
 /// Told apart by people who see few colours too (Okabe and Ito 2008), but for the yellow, which white swallows.
@@ -92,8 +94,9 @@ fn ranges(curves: &[Curve], capacity: Option<f64>) -> Option<(Range, Range)> {
     let peaks = with_room(points().map(|point| point.peak).chain(capacity))?;
     let rates = with_room(points().map(|point| point.rate))?;
     let ends = points().filter_map(|point| interval(point.cell));
-    let most = ROOM_FOR_INTERVALS * (rates.end - rates.start);
-    let wide = ends.fold(rates.clone(), |range, (low, high)| range.start.min(low)..range.end.max(high));
+    let (most, edge) = (ROOM_FOR_INTERVALS * (rates.end - rates.start), EDGE * (rates.end - rates.start));
+    let wide = ends
+        .fold(rates.clone(), |range, (low, high)| range.start.min(low - edge)..range.end.max(high + edge));
     let start = wide.start.max(rates.start - most).max(0.0);
     Some((peaks, start..wide.end.min(rates.end + most)))
 }

@@ -52,7 +52,7 @@ fn worth(judged: Option<&Result<Duel, CompareError>>) -> (EvidenceLevel, String)
     let nothing = |why: String| (EvidenceLevel::SmokeTest, why);
     match judged {
         None => nothing("the two best have no repeat in common".to_owned()),
-        Some(Err(error)) => nothing(error.to_string()),
+        Some(Err(_)) => nothing("the two best cannot be compared".to_owned()),
         Some(Ok(duel)) => match duel.verdict {
             Verdict::Slower | Verdict::Same => {
                 let enough = if duel.pairs < ENOUGH_PAIRS {
@@ -62,7 +62,7 @@ fn worth(judged: Option<&Result<Duel, CompareError>>) -> (EvidenceLevel, String)
                 };
                 (duel.evidence, format!("{} pairs of interleaved runs{enough}: {}", duel.pairs, duel.reason))
             }
-            Verdict::CannotTell => nothing(duel.reason.clone()),
+            Verdict::CannotTell => nothing("the two best are not told apart".to_owned()),
             Verdict::Faster => nothing("repeats are missing of the two best".to_owned()),
         },
     }
