@@ -125,6 +125,8 @@ fn calibrate(home: &Path, tflop_s: f64) {
         triad_gb_s: rate(20.0),
         matmul_f32_tflop_s: rate(tflop_s),
         matmul_bf16_tflop_s: rate(tflop_s),
+        matmul_f32_rows: Some(1024),
+        matmul_bf16_rows: Some(1024),
         fma_f32_tflop_s: None,
     });
     known.save(home).unwrap();
