@@ -4,11 +4,16 @@ const WIDTH: usize = 80;
 
 /// The text in lines of at most 80 columns where its words allow it, the later ones indented by so many blanks.
 pub fn wrap(text: &str, indent: usize) -> String {
+    wrap_to(text, indent, WIDTH)
+}
+
+/// [`wrap`] at another width.
+pub fn wrap_to(text: &str, indent: usize, width: usize) -> String {
     let words = text.trim_start();
     let (mut done, mut line) = (String::new(), " ".repeat(text.len() - words.len()));
     let mut begins = true;
     for word in words.split(' ') {
-        if !begins && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !begins && line.chars().count() + 1 + word.chars().count() > width {
             done += &std::mem::replace(&mut line, " ".repeat(indent));
             done.push('\n');
         } else if !begins {
