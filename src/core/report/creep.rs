@@ -58,7 +58,8 @@ pub struct Blame {
 /// # Errors
 /// Why nothing can be said: memory was not traced, or there are fewer than 10 measured steps.
 pub fn creeping(steps: &[StepRow], ledger: &[LedgerMoment]) -> Result<Vec<MemoryCreep>, String> {
-    if ledger.is_empty() {
+    // A run that was traced has a ledger as soon as it has a step.
+    if ledger.is_empty() && !steps.is_empty() {
         return Err("memory was not traced".to_owned());
     }
     let measured: Vec<i64> = steps.iter().filter(|step| !step.warmup).map(|step| step.step).collect();
@@ -135,6 +136,13 @@ mod tests {
 
     fn creeps(series: impl IntoIterator<Item = i64>) -> Option<MeanInterval> {
         growth(&series.into_iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_run_without_steps_lacks_those_and_not_the_trace() {
+        let step = StepRow::default();
+        assert_eq!(creeping(&[], &[]).unwrap_err(), "needs 10 measured steps, has 0");
+        assert_eq!(creeping(&[step], &[]).unwrap_err(), "memory was not traced");
     }
 
     #[test]
