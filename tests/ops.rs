@@ -3,13 +3,13 @@
 
 mod common;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use common::{MemorySink, gpt, turn};
 use stepledger::probe::Options;
-use stepledger::record::{AllocationRow, Category, Phase, PhaseRow, SpanKind, StepRecords, Trace};
-use stepledger::train::{Attention, Config, train};
+use stepledger::record::{AllocationRow, Category, Detail, Phase, PhaseRow, SpanKind, StepRecords, Trace};
+use stepledger::train::{AdamWConfig, AdamWKind, Attention, Config, train};
 
 fn small() -> Config {
     Config { layers: 2, width: 32, heads: 2, seq: 16, batch: 4, ..gpt() }
@@ -108,4 +108,38 @@ fn the_account_is_the_same_at_both_depths() {
         step.moments.iter().map(|row| (row.moment, row.bytes, row.allocator_bytes)).collect()
     };
     assert_eq!(bytes(&coarse), bytes(&fine));
+}
+
+/// At a failure too: the same blocks under the same words, whatever an exception freed within its operator.
+#[test]
+fn the_account_of_a_failure_is_the_same_at_both_depths() {
+    let _turn = turn();
+    let adamw = AdamWConfig { kind: AdamWKind::Foreach, ..AdamWConfig::default() };
+    // The optimizer fails, backward, and forward.
+    for (config, mib) in [
+        (Config { batch: 1, seq: 8, adamw, ..gpt() }, 14),
+        (Config { batch: 1, seq: 8, ..gpt() }, 5),
+        (Config { batch: 64, ..gpt() }, 64),
+    ] {
+        let [coarse, fine] =
+            [Trace::Allocations, Trace::Ops].map(|trace| at_failure(&config, mib << 20, trace));
+        assert!(!coarse.is_empty());
+        assert_eq!(coarse, fine, "{mib} MiB");
+    }
+}
+
+/// Bytes by category and detail as the limit was hit.
+fn at_failure(config: &Config, limit: i64, trace: Trace) -> BTreeMap<(Category, Option<Detail>), i64> {
+    let sink = MemorySink::default();
+    let options = Options::new("test").trace(trace).limit(Some(limit));
+    train(config, options, sink.clone(), &mut |_| (), &AtomicBool::new(false)).unwrap();
+    let kept = sink.0.borrow();
+    let at_ns = kept.run.as_ref().unwrap().out_of_memory.as_ref().unwrap().at_ns;
+    let ended = kept.steps.iter().flat_map(|records| &records.ended);
+    let rows = ended.chain(kept.between.iter().flat_map(|records| &records.ended)).chain(&kept.open);
+    let mut bytes = BTreeMap::new();
+    for row in rows.filter(|row| row.at_ns <= at_ns && row.freed_ns.is_none_or(|freed| freed > at_ns)) {
+        *bytes.entry((row.category, row.detail)).or_default() += row.bytes;
+    }
+    bytes
 }

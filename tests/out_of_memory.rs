@@ -8,7 +8,7 @@ mod program;
 use std::process::Command;
 
 use common::{MemorySink, turn};
-use program::{Runs, stderr, stdout};
+use program::{Runs, program, stderr, stdout};
 use serde_json::Value;
 use stepledger::probe::{Options, Probe, ProbeError};
 use stepledger::record::{Category, Moment, Phase, RunStatus, Trace};
@@ -94,6 +94,28 @@ fn every_part_of_a_run_can_be_where_it_ends() {
     }
 }
 
+/// What there is of the model by then is parameters, with their names, and master weights.
+#[test]
+fn a_model_that_cannot_be_built_is_known_for_what_there_is_of_it() {
+    let runs = Runs::new();
+    let bytes = |ledger: &Value, category: &str| ledger[category].as_i64().unwrap();
+    for (flags, states) in [
+        ("--capacity-mb 3.17", false),
+        ("--capacity-mb 1", false),
+        ("--capacity-mb 5 --dtype bf16 --master-weights", true),
+    ] {
+        let account = ended(&runs, &format!("--steps 1 --warmup 0 --enforce {flags}"));
+        is_reconciled(&account);
+        assert_eq!(account["parameters"], Value::Null, "they are not all there");
+        let ended = &account["out_of_memory"];
+        assert!(bytes(&ended["ledger"], "parameter") > MIB / 2, "{flags}: {}", ended["ledger"]);
+        assert_eq!(bytes(&ended["ledger"], "adam_state") > 0, states, "{flags}: {}", ended["ledger"]);
+        assert!(!ended["parts"].to_string().contains("other_temporary"), "{flags}: {}", ended["parts"]);
+        let largest = ended["largest"].as_array().unwrap();
+        assert!(largest.iter().all(|block| block["name"].is_string()), "{flags}: {largest:?}");
+    }
+}
+
 /// After an error libtorch's engine keeps what it was working on: it is explained too, wherever backward ends.
 #[test]
 fn a_backward_that_does_not_fit_leaves_nothing_unexplained() {
@@ -124,6 +146,16 @@ fn the_text_tells_it_too() {
     }
 }
 
+#[test]
+fn the_step_that_failed_is_told_from_one_that_never_was() {
+    let runs = Runs::new();
+    ended(&runs, "--batch 64 --steps 4 --warmup 0 --capacity-mb 64 --enforce");
+    let mut show = program();
+    show.args(["show", "--step", "0", "--out"]).arg(runs.file("runs"));
+    let message = stderr(&show.output().unwrap());
+    assert!(message.contains("In step 0 it ran out of memory; plain `show` tells"), "{message}");
+}
+
 /// The process may have so much memory and no more, as on a machine that is full.
 #[test]
 fn the_machines_own_limit_is_told_like_ours() {
@@ -137,6 +169,9 @@ fn the_machines_own_limit_is_told_like_ours() {
     is_reconciled(&account);
     let ended = &account["out_of_memory"];
     assert_eq!(ended["limit_bytes"], Value::Null);
+    // In the loop's own numbers, not in those of a block with a header of ours.
+    let asked = ended["failed"]["asked_bytes"].to_string();
+    assert!(account["reason"].as_str().unwrap().contains(&asked), "{asked}: {}", account["reason"]);
     assert!(!account["reason"].as_str().unwrap().contains("frame #"), "{}", account["reason"]);
     let in_use = ended["ledger"]["allocator_total"].as_i64().unwrap();
     for other in ended["alternatives"].as_array().unwrap().iter().filter(|other| other["fits"] == true) {
@@ -185,6 +220,30 @@ fn a_loop_that_is_ended_by_it_leaves_the_result() {
     let kept = sink.0.borrow();
     let moment = kept.between.iter().flat_map(|b| &b.moments).find(|row| row.moment == Moment::OutOfMemory);
     assert_eq!(moment.unwrap().bytes[Category::Input], 4096);
+}
+
+/// Two threads that ask at once for what only one of them can have.
+#[test]
+fn the_limit_holds_to_the_byte_on_several_threads() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("races").limit(Some(MIB)), sink.clone()).unwrap();
+    let step = probe.step();
+    let ask = || {
+        for _ in 0..20_000 {
+            // A refusal is no matter here.
+            drop(Tensor::f_empty([150_000], FLOAT_CPU));
+        }
+    };
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(ask);
+        }
+    });
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let peak = sink.0.borrow().steps[0].step.peak_bytes.unwrap();
+    assert!(peak == 600_000, "{peak} of {MIB}");
 }
 
 #[test]

@@ -77,6 +77,12 @@ fn foreach_needs_a_further_copy_of_the_parameters_and_says_so() {
         let temporary =
             |row: &&stepledger::record::AllocationRow| row.detail == Some(Detail::OptimizerTemporary);
         let most = step.ended.iter().filter(temporary).map(|row| row.bytes).max().unwrap_or(0);
+        // All that is workspace as the optimizer is highest is told to be its temporaries, and the loss.
+        let lives = |row: &&stepledger::record::AllocationRow| {
+            row.at_ns <= peak.at_ns && row.freed_ns.is_none_or(|freed_ns| freed_ns > peak.at_ns)
+        };
+        let told: i64 = step.ended.iter().filter(temporary).filter(lives).map(|row| row.bytes).sum();
+        assert_eq!(told, peak.bytes[Category::Workspace] - end.bytes[Category::Workspace], "{kind}");
         (peak.bytes.total() - end.bytes.total(), most)
     };
     // The roots of the second moments, all at once; beside them the number 1 that counts the steps on is gone.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use program::{ROOT, Runs, stderr};
+use stepledger::record::Category;
 use stepledger::store::Dataset;
 
 /// What stands before each block of ours (probe/hook/allocator.cpp).
@@ -49,12 +50,20 @@ fn nothing_is_lost_and_nothing_is_double_on_any_thread() {
             run.env("LD_PRELOAD", build_double(&runs)).env("ALLOC_COUNTS", &log);
             let output = run.output().unwrap();
             assert!(output.status.success(), "{}", stderr(&output));
-            let [allocations, bytes, _] = counts(&log);
+            let [allocations, bytes, frees] = counts(&log);
             let dataset = Dataset::open(&runs.only_run()).unwrap();
             let lifetimes = dataset.allocations().unwrap();
             let seen: i64 = lifetimes.iter().map(|row| row.bytes).sum();
             assert_eq!(lifetimes.len() as i64, allocations, "{dtype}, {threads} threads");
             assert_eq!(seen + HEADER * allocations, bytes, "{dtype}, {threads} threads");
+            let freed = lifetimes.iter().filter(|row| row.freed_ns.is_some()).count() as i64;
+            assert!(freed <= frees, "{freed} frees of {frees}, {dtype}, {threads} threads");
+            // What is alive as the account closes is what training keeps, and what the loader has made ahead. A free
+            // that was lost, on whatever thread, would leave something else.
+            for row in lifetimes.iter().filter(|row| row.freed_ns.is_none()) {
+                let kept = [Category::Parameter, Category::Gradient, Category::AdamState, Category::Input];
+                assert!(kept.contains(&row.category), "{row:?}, {dtype}, {threads} threads");
+            }
             assert!(dataset.steps().unwrap().iter().all(|step| step.difference_bytes == Some(0)));
             let workers = lifetimes.iter().filter(|row| row.thread > 0).count();
             assert_eq!(workers > 0, threads > 1, "{dtype}: {workers} allocations on other threads");

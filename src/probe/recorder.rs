@@ -9,7 +9,7 @@ use super::shares::{compute_pct, kernel_pct, waited_ns};
 use super::spans::{Span, Spans};
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
-    AllocationRow, BetweenRecords, Category, FailedAllocation, PhaseRow, RunRow, Sink, StepRecords, StepRow,
+    AllocationRow, BetweenRecords, FailedAllocation, PhaseRow, RunRow, Sink, StepRecords, StepRow,
 };
 
 /// Lifetimes that wait for a flush at most, but for those of one step. At about 200 bytes each (of two events) that is
@@ -37,7 +37,8 @@ pub struct Recorder {
     /// Filed, and not flushed yet.
     unflushed: usize,
     unflushed_lifetimes: usize,
-    /// What flushing took after the last step; it is charged to the next one.
+    /// What the observer took and no step has been charged with yet: looking up gradients within the step in progress,
+    /// and flushing after the last one.
     carried_observer_ns: i64,
     findings: Findings,
 }
@@ -56,7 +57,7 @@ struct EndedStep {
 pub struct Findings {
     pub events: i64,
     pub dropped_events: i64,
-    /// The most that was unattributed, or differed between the allocator's total and the categories.
+    /// The most that the allocator's total and the categories differed by, `unattributed` left out.
     pub unexplained_bytes: i64,
 }
 
@@ -97,9 +98,19 @@ impl Recorder {
         self.memory.is_some()
     }
 
-    /// Says what blocks are, for the events since the last step's end.
+    /// Says what blocks are, for the events since the last step's end. Of a block that is known already the later word
+    /// holds, so that they do not pile up with the micro-batches of a step.
     pub fn identify(&mut self, identities: Vec<Identity>) {
+        let fresh = self.identities.is_empty();
         self.identities.extend(identities);
+        if !fresh {
+            keep_last_of_each(&mut self.identities);
+        }
+    }
+
+    /// Charges the step in progress with what the observer has just taken.
+    pub fn charge(&mut self, observer_ns: i64) {
+        self.carried_observer_ns += observer_ns;
     }
 
     /// Takes a step that began at `begin_ns` and has just ended, and that the observer has worked on since
@@ -225,10 +236,8 @@ impl Recorder {
     fn file(&mut self, step: Option<i64>, identities: &[Identity], spans: &Spans) -> StepAccount {
         let Some(memory) = &mut self.memory else { return StepAccount::default() };
         let account = memory.file(step, identities, spans);
-        let unattributed = account.moments.iter().map(|moment| moment.bytes[Category::Unattributed]).max();
-        let unexplained = account.difference_bytes.max(unattributed.unwrap_or(0));
         self.findings.events += account.events;
-        self.findings.unexplained_bytes = self.findings.unexplained_bytes.max(unexplained);
+        self.findings.unexplained_bytes = self.findings.unexplained_bytes.max(account.difference_bytes);
         account
     }
 
@@ -237,13 +246,24 @@ impl Recorder {
         let begin_ns = hook::now_ns();
         let open = self.open_lifetimes();
         self.sink.flush(&open).map_err(ProbeError::Sink)?;
-        self.carried_observer_ns = hook::now_ns() - begin_ns;
+        self.charge(hook::now_ns() - begin_ns);
         Ok(())
     }
 
     fn open_lifetimes(&self) -> Vec<AllocationRow> {
         self.memory.as_ref().map(Memory::open).unwrap_or_default()
     }
+}
+
+fn keep_last_of_each(identities: &mut Vec<Identity>) {
+    identities.sort_by_key(|known| known.id);
+    identities.dedup_by(|later, kept| {
+        let same = later.id == kept.id;
+        if same {
+            mem::swap(later, kept);
+        }
+        same
+    });
 }
 
 /// A step's records, its row completed by what was made of its spans and events.
@@ -258,4 +278,26 @@ fn records(row: StepRow, phases: Vec<PhaseRow>, account: StepAccount, traced: bo
         ..row
     };
     StepRecords { step, phases, moments, ended }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::Kept;
+    use super::*;
+    use crate::ledger::Filing;
+    use crate::record::Category;
+
+    #[test]
+    fn a_block_has_one_identity_however_often_it_is_looked_up() {
+        let mut recorder = Recorder::new(Box::new(Kept::default()), None, 1);
+        let known =
+            |id, category: Category| Identity { id, filing: Filing::plain(category), name: "w".into() };
+        for _ in 0..3 {
+            recorder.identify(vec![known(7, Category::Gradient), known(2, Category::Parameter)]);
+        }
+        recorder.identify(vec![known(2, Category::Buffer)]);
+        let kept: Vec<_> =
+            recorder.identities.iter().map(|known| (known.id, known.filing.category)).collect();
+        assert_eq!(kept, [(2, Category::Buffer), (7, Category::Gradient)]);
+    }
 }

@@ -71,6 +71,11 @@ impl Probe {
         self.run.parameters = self.watched.parameters();
     }
 
+    /// Learns what there is of a model that could not be built to its end: how many parameters it has is not known.
+    pub(crate) fn watch_part(&mut self, store: &VarStore) {
+        self.watched.add(store);
+    }
+
     /// Learns tensors that belong to a module without being trained, and are in no store.
     pub fn watch_buffers(&mut self, buffers: &[(String, Tensor)]) {
         self.watched.add_buffers(buffers);
@@ -103,7 +108,7 @@ impl Probe {
             spans.enter_phase(Phase::Validation)
         };
         let made = in_phase(&self.spans, Phase::Validation, depth, work);
-        self.identify()?;
+        self.identify_meanwhile()?;
         self.file_between();
         Ok(made)
     }
@@ -139,6 +144,14 @@ impl Probe {
             self.recorder.identify(watched::library_workspaces()?);
         }
         Ok(())
+    }
+
+    /// The same where the loop goes on right after, in its own time: that is told as the observer's.
+    pub(super) fn identify_meanwhile(&mut self) -> Result<(), ProbeError> {
+        let begin_ns = hook::now_ns();
+        let identified = self.identify();
+        self.recorder.charge(hook::now_ns() - begin_ns);
+        identified
     }
 
     /// Takes note that a step was left before its end.
@@ -181,6 +194,8 @@ impl Probe {
         if !self.recorder.is_open() {
             return Ok(());
         }
+        // A model whose building did not fit has been in no step yet. Without names it is filed all the same.
+        let _ = self.identify();
         let failed = self.file_between();
         let Findings { events, dropped_events, unexplained_bytes } = self.recorder.findings();
         (self.run.events, self.run.dropped_events) = (events, dropped_events);

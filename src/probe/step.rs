@@ -53,7 +53,7 @@ impl<'probe> Step<'probe> {
     pub fn backward<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let made = self.phase(Phase::Backward, work);
         // Now, since the loop may drop its gradients before the step ends.
-        let identified = self.probe.identify();
+        let identified = self.probe.identify_meanwhile();
         if self.outcome.is_ok() {
             self.outcome = identified;
         }

@@ -39,9 +39,10 @@ pub fn train(
     // The probe comes first, so that the model's own memory is seen, and that libtorch finds its CUDA half.
     let mut probe = Probe::start(options, sink)?;
     tch::manual_seed(config.seed);
-    // It lives until the account closes: what it holds is alive then.
+    // They live until the account closes: what they hold is alive then, of a model that did not fit too.
+    let store = VarStore::new(config.device);
     let mut trainer = None;
-    let outcome = Trainer::new(config, text, &mut probe)
+    let outcome = Trainer::new(config, &store, text, &mut probe)
         .and_then(|new| trainer.insert(new).run(config, &mut probe, progress, stop));
     match outcome {
         Ok(true) => Ok(probe.finish()?),
@@ -58,8 +59,8 @@ pub fn train(
 }
 
 /// Everything that one run trains with.
-struct Trainer {
-    store: VarStore,
+struct Trainer<'store> {
+    store: &'store VarStore,
     /// The trained variables' names, in the optimizer's order.
     names: Vec<String>,
     model: Box<dyn Model>,
@@ -69,30 +70,52 @@ struct Trainer {
     windows: Option<Vec<i64>>,
 }
 
-impl Trainer {
-    fn new(config: &Config, text: Vec<u8>, probe: &mut Probe) -> Result<Self, TrainError> {
-        let store = VarStore::new(config.device);
+/// A model with its first weights, in the types that it is trained in.
+struct Weighted {
+    model: Box<dyn Model>,
+    /// The trained variables, and their names, in the optimizer's order.
+    names: Vec<String>,
+    parameters: Vec<Tensor>,
+    /// f32 copies of them, if the configuration wants them.
+    masters: Option<Vec<Tensor>>,
+}
+
+impl Weighted {
+    fn new(config: &Config, store: &VarStore, probe: &mut Probe) -> Result<Self, TrainError> {
         let model = build(&store.root(), config)?;
         if let Some(path) = &config.files.init {
-            weights::load(path, &store, &*model)?;
+            weights::load(path, store, &*model)?;
         }
         if let Some(path) = &config.files.save_init {
-            weights::save(path, "--save-init", &store, &*model)?;
+            weights::save(path, "--save-init", store, &*model)?;
         }
-        let (names, parameters) = trained(&store);
+        let (names, parameters) = trained(store);
         let masters = match config.adamw.master_weights {
-            true => {
-                Some(tch::no_grad(|| parameters.iter().map(Tensor::f_detach_copy).collect::<Result<_, _>>())?)
-            }
+            true => Some(masters(&names, &parameters, probe)?),
             false => None,
         };
         if config.precision == Precision::Bf16 {
-            to_bf16(&store)?;
+            to_bf16(store)?;
         }
-        probe.watch(&store);
+        Ok(Weighted { model, names, parameters, masters })
+    }
+}
+
+impl<'store> Trainer<'store> {
+    fn new(
+        config: &Config,
+        store: &'store VarStore,
+        text: Vec<u8>,
+        probe: &mut Probe,
+    ) -> Result<Self, TrainError> {
+        let weighted = Weighted::new(config, store, probe);
+        match &weighted {
+            Ok(_) => probe.watch(store),
+            Err(_) => probe.watch_part(store),
+        }
+        let Weighted { model, names, parameters, masters } = weighted?;
         probe.watch_buffers(&model.buffers());
         let optimizer = AdamW::new(config.adamw, parameters, masters)?;
-        probe.watch_states(named(&names, optimizer.masters()), Some(Detail::MasterWeight))?;
         probe.open()?;
         let loader = Loader::start(text, config);
         Ok(Trainer {
@@ -174,7 +197,7 @@ impl Trainer {
 
     fn save(&self, config: &Config) -> Result<(), TrainError> {
         if let Some(path) = &config.files.save {
-            weights::save(path, "--save", &self.store, &*self.model)?;
+            weights::save(path, "--save", self.store, &*self.model)?;
         }
         if let (Some(path), Some(windows)) = (&config.files.save_batches, &self.windows) {
             weights::save_batches(path, windows, config.batch, config.seq)?;
@@ -188,6 +211,17 @@ fn trained(store: &VarStore) -> (Vec<String>, Vec<Tensor>) {
     let mut variables: Vec<_> = store.variables().into_iter().filter(|(_, v)| v.requires_grad()).collect();
     variables.sort_by(|(a, _), (b, _)| a.cmp(b));
     variables.into_iter().unzip()
+}
+
+/// f32 copies of the parameters. Each is made known at once: the next one may not fit any more.
+fn masters(names: &[String], parameters: &[Tensor], probe: &mut Probe) -> Result<Vec<Tensor>, TrainError> {
+    let mut masters = Vec::with_capacity(parameters.len());
+    for (name, parameter) in names.iter().zip(parameters) {
+        let master = tch::no_grad(|| parameter.f_detach_copy())?;
+        probe.watch_states([(name.as_str(), &master)], Some(Detail::MasterWeight))?;
+        masters.push(master);
+    }
+    Ok(masters)
 }
 
 /// Keeps every variable in bfloat16 from now on, in the place it has in model and store.

@@ -1,6 +1,7 @@
 //! Memory that creeps, among the findings.
 
 use serde_json::json;
+use stepledger::record::Trace;
 
 use super::Shown;
 use super::made_up::Plan;
@@ -33,8 +34,19 @@ fn a_healthy_run_has_none_even_if_its_first_step_is_measured() {
     }
 }
 
+/// An empty list says that nothing grows; what cannot be known is told apart from it.
 #[test]
-fn too_few_steps_say_nothing() {
-    let shown = Shown::new(Plan { leak: true, steps: 11, ..Plan::USUAL });
-    assert_eq!(shown.json("")["findings"]["memory_creep"], json!([]));
+fn without_enough_steps_or_a_trace_of_memory_the_rule_abstains_and_says_why() {
+    let few = Plan { leak: true, steps: 11, ..Plan::USUAL };
+    let blind = Plan { trace: Trace::Phases, ..Plan::USUAL };
+    for (plan, why) in [(few, "needs 10 measured steps, has 9"), (blind, "memory was not traced")] {
+        let shown = Shown::new(plan);
+        let findings = &shown.json("")["findings"];
+        assert_eq!(findings["memory_creep"], json!([]));
+        let abstained = findings["abstained"].as_array().unwrap();
+        assert!(abstained.contains(&json!({"rule": "memory-creep", "why": why})), "{abstained:?}");
+        assert!(shown.text("").contains(&format!("memory-creep says nothing: {why}")));
+    }
+    let healthy = &Shown::new(Plan::USUAL).json("")["findings"]["abstained"];
+    assert!(!healthy.to_string().contains("memory-creep"), "{healthy}");
 }

@@ -5,6 +5,7 @@ mod program;
 
 mod by_scope;
 mod creep;
+mod findings;
 mod flags;
 mod made_up;
 mod peak;

@@ -73,7 +73,7 @@ fn the_text_lists_the_largest_and_sums_up_the_rest() {
     let largest: Vec<&str> = text.split("largest blocks").nth(1).unwrap().lines().skip(1).take(4).collect();
     assert!(largest[0].contains("9.76 KiB") && largest[3].is_empty(), "{largest:#?}");
     assert!(text.contains("\n h.0 ") && text.contains("\n   attn ") && text.contains("(no scope)"), "{text}");
-    assert!(text.contains("before the first of 14 steps"), "{text}");
+    assert!(text.contains("before the first step of 14"), "{text}");
     assert!(text.contains("difference 0"), "{text}");
 }
 

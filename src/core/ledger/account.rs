@@ -29,7 +29,8 @@ pub struct StepAccount {
     pub events: i64,
     pub peak_bytes: i64,
     pub peak_phase: Option<Phase>,
-    /// The largest difference between the allocator's own total and the sum of the categories.
+    /// The largest difference, at any event, between the allocator's own total and what the categories explain of it:
+    /// their sum without `unattributed`.
     pub difference_bytes: i64,
     /// What backward spent on each scope, by the scope's number; empty where operators were not traced.
     pub backward: HashMap<u32, NodeTime>,
@@ -216,11 +217,12 @@ impl Ledger {
         }
     }
 
-    /// Whatever the allocator counts and the categories do not is shown as unattributed. Returns its size.
+    /// Whatever the allocator counts and the categories do not is shown as unattributed. Returns how much is unattributed
+    /// by now, what was filed so included.
     fn reconcile(&mut self, event: &Event) -> i64 {
         let difference = event.total_bytes - self.totals.total();
         self.totals[Category::Unattributed] += difference;
-        difference.abs()
+        (event.total_bytes - self.totals.attributed()).abs()
     }
 
     /// Moves on to where the run is after `event`, and reads the ledger there.

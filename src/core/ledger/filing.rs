@@ -87,7 +87,7 @@ impl Filing {
 /// | --- | --- | --- |
 /// | a loader thread | freed there | workspace / input_temporary |
 /// | | handed over | input |
-/// | any operator | freed before it returned | workspace / kernel_scratch |
+/// | any operator | freed before it returned, unless its step failed then | workspace / kernel_scratch |
 /// | a caching allocator, rounding up | | workspace / rounding |
 /// | dataloader | freed in it | workspace / input_temporary |
 /// | | outlives it | input |
@@ -112,7 +112,8 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
     if life.from_loader {
         return file_from_loader(life);
     }
-    if life.ended_in_op {
+    // What a failing operator had made already its own exception frees: that says nothing of what it was for.
+    if life.ended_in_op && !life.stranded() {
         return Filing::workspace(Detail::KernelScratch);
     }
     let same_turn = life.ended.is_some_and(|end| end.turn == life.born.turn);
@@ -243,6 +244,18 @@ mod tests {
         let backward = place(Some(1), Some(Phase::Backward), 3);
         let scratch = Life { ended_in_op: true, ..life(backward, Some(backward)) };
         assert_eq!(shown(&scratch), "workspace/kernel_scratch");
+        assert_eq!(shown(&Life { at_failure: true, ..scratch }), "workspace/kernel_scratch");
+    }
+
+    #[test]
+    fn what_a_failing_operator_frees_is_filed_as_without_a_trace_of_operators() {
+        let phases = [Phase::Forward, Phase::Backward, Phase::Optimizer];
+        for phase in phases {
+            let born = place(Some(1), Some(phase), 2);
+            let coarse = Life { at_failure: true, step_left: true, ..life(born, Some(born)) };
+            assert_eq!(shown(&Life { ended_in_op: true, ..coarse }), shown(&coarse), "{phase}");
+            assert!(!shown(&coarse).contains("scratch"));
+        }
     }
 
     #[test]

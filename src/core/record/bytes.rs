@@ -14,6 +14,11 @@ impl ByCategory {
         self.0.iter().sum()
     }
 
+    /// The sum over all categories but `unattributed`: what is known for what it is.
+    pub fn attributed(&self) -> i64 {
+        self.total() - self[Category::Unattributed]
+    }
+
     /// Each category with its bytes, in the order of [`Category::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Category, i64)> + '_ {
         Category::ALL.iter().copied().zip(self.0)

@@ -97,9 +97,10 @@ pub struct StepRow {
     pub peak_bytes: Option<i64>,
     pub peak_phase: Option<Phase>,
     /// The largest difference, at any event of the step, between the allocator's own total and the
-    /// sum of the categories. 0 is the proof that nothing was lost.
+    /// sum of the categories without `unattributed`. 0 is the proof that nothing was lost.
     pub difference_bytes: Option<i64>,
-    /// What the observer spent, on the training thread, after this step ended: reading events, filing them.
+    /// What the observer spent on the training thread: within this step (in its `other`) looking up gradients after each
+    /// backward, and after its end reading events, filing them.
     /// Small steps are filed several at a time, and the last of them has the cost of all.
     pub observer_ns: i64,
     /// What a caching allocator's blocks were larger than was asked for, at the step's end. It is in the
@@ -181,6 +182,14 @@ pub struct LedgerMoment {
     pub bytes: ByCategory,
     /// The allocator's own total at that instant.
     pub allocator_bytes: i64,
+}
+
+impl LedgerMoment {
+    /// What of the allocator's total the categories do not explain. `unattributed` is no explanation, though it makes
+    /// the sum of all categories come out even.
+    pub fn difference_bytes(&self) -> i64 {
+        self.allocator_bytes - self.bytes.attributed()
+    }
 }
 
 /// `experiments-NNNN.parquet`: one row for each result of an experiment of one variable. The run it lies with

@@ -54,13 +54,20 @@ pub struct Blame {
 /// - It grew, end against begin, in each quarter of the steps. What is made once in the first steps (the
 ///   optimizer's states without warm-up, a cache that fills up) does not grow in the last quarter; a leak in
 ///   every tenth step still does in all of them, where "most increments are positive" would pass it over.
-pub fn creeping(steps: &[StepRow], ledger: &[LedgerMoment]) -> Vec<MemoryCreep> {
+///
+/// # Errors
+/// Why nothing can be said: memory was not traced, or there are fewer than 10 measured steps.
+pub fn creeping(steps: &[StepRow], ledger: &[LedgerMoment]) -> Result<Vec<MemoryCreep>, String> {
+    // A run that was traced has a ledger as soon as it has a step.
+    if ledger.is_empty() && !steps.is_empty() {
+        return Err("memory was not traced".to_owned());
+    }
     let measured: Vec<i64> = steps.iter().filter(|step| !step.warmup).map(|step| step.step).collect();
     if measured.len() < LEAST_STEPS {
-        return Vec::new();
+        return Err(format!("needs {LEAST_STEPS} measured steps, has {}", measured.len()));
     }
     let series = MOMENTS.iter().find_map(|moment| Some((*moment, series(&measured, ledger, *moment)?)));
-    let Some((moment, series)) = series else { return Vec::new() };
+    let (moment, series) = series.ok_or("no phase ended in every measured step")?;
     let creep = |&category: &Category| {
         let bytes: Vec<i64> = series.iter().map(|moment| moment.bytes[category]).collect();
         let growth = growth(&bytes)?;
@@ -69,7 +76,7 @@ pub fn creeping(steps: &[StepRow], ledger: &[LedgerMoment]) -> Vec<MemoryCreep> 
     };
     let mut creeps: Vec<MemoryCreep> = Category::ALL.iter().filter_map(creep).collect();
     creeps.sort_by(|a, b| b.bytes_per_step.total_cmp(&a.bytes_per_step));
-    creeps
+    Ok(creeps)
 }
 
 /// The moment of each step in turn; `None` unless every step has it.
@@ -91,9 +98,7 @@ fn growth(series: &[i64]) -> Option<MeanInterval> {
 
 /// The end of the last measured step, whose survivors may be to blame; `None` where nothing creeps.
 pub fn creep_instant(run: &RunRow, steps: &[StepRow], ledger: &[LedgerMoment]) -> Option<i64> {
-    if creeping(steps, ledger).is_empty() {
-        return None;
-    }
+    creeping(steps, ledger).ok().filter(|creeps| !creeps.is_empty())?;
     let last = steps.iter().rfind(|step| !step.warmup)?;
     Some(StepSpan::of(run, last).end_ns())
 }
@@ -131,6 +136,13 @@ mod tests {
 
     fn creeps(series: impl IntoIterator<Item = i64>) -> Option<MeanInterval> {
         growth(&series.into_iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_run_without_steps_lacks_those_and_not_the_trace() {
+        let step = StepRow::default();
+        assert_eq!(creeping(&[], &[]).unwrap_err(), "needs 10 measured steps, has 0");
+        assert_eq!(creeping(&[step], &[]).unwrap_err(), "memory was not traced");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Findings {
     pub theory: Option<MemoryLedger>,
     /// Theory beside measurement, line by line.
     pub ledger: Vec<LedgerLine>,
-    /// Categories that grow from step to step, over all measured steps.
+    /// Categories that grow from step to step, over all measured steps; empty too where the rule abstained.
     pub memory_creep: Vec<MemoryCreep>,
     pub capacity_mb: Option<f64>,
     pub next_validation: Option<NextValidation>,
@@ -101,6 +101,7 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
         keep("attribute-bottleneck", found, &mut abstained)
     });
     let theory = keep("memory-ledger", theory(summary), &mut abstained);
+    let creep = keep("memory-creep", summary.memory_creep.clone(), &mut abstained);
     Findings {
         summary: step,
         hotspots,
@@ -108,7 +109,7 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
         bottleneck,
         theory,
         ledger: ledger_lines(summary),
-        memory_creep: summary.memory_creep.clone(),
+        memory_creep: creep.unwrap_or_default(),
         capacity_mb,
         next_validation,
         abstained,
@@ -200,18 +201,14 @@ fn theory(summary: &Summary) -> Result<MemoryLedger, String> {
     memory_ledger(&input).map_err(|error| error.to_string())
 }
 
-/// The ledger in theory beside the ledger measured. Lines that a run of another model has no theory for are
-/// there all the same, with what is known: its parameters give its gradients and states.
+/// The ledger in theory beside the ledger measured. A run of another model has no theory: which type its parameters
+/// have, and which optimizer trains them, its records do not say.
 fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
     if summary.ledger.is_empty() {
         return Vec::new();
     }
     let shape = shape_but_for_dropout(summary);
-    let parameters = shape.map(|shape| shape.parameters()).or(summary.parameters);
-    // What is no toy model is taken to train in f32 with Adam.
-    let theory = |of: fn(&Shape) -> i64, each: i64| {
-        shape.as_ref().map(of).or_else(|| parameters.map(|parameters| parameters * each))
-    };
+    let theory = |of: fn(&Shape) -> i64| shape.as_ref().map(of);
     let line = |category: Category, theory_bytes: Option<i64>, why: &'static str| {
         let measured_bytes = highest(summary, category);
         let difference_bytes = theory_bytes.map(|theory| measured_bytes - theory);
@@ -220,13 +217,13 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
     vec![
         line(
             Category::Parameter,
-            theory(Shape::parameter_bytes, 4),
+            theory(Shape::parameter_bytes),
             "as many bytes a parameter as its type has",
         ),
-        line(Category::Gradient, theory(Shape::gradient_bytes, 4), "as parameters; frozen ones have none"),
+        line(Category::Gradient, theory(Shape::gradient_bytes), "as parameters; frozen ones have none"),
         line(
             Category::AdamState,
-            theory(Shape::adam_state_bytes, 8),
+            theory(Shape::adam_state_bytes),
             "two states a parameter, master weights if kept, and the optimizer's step counters",
         ),
         line(
@@ -234,11 +231,7 @@ fn ledger_lines(summary: &Summary) -> Vec<LedgerLine> {
             Shape::of(&summary.config).map(|shape| shape.activation_bytes()),
             "at the end of forward, as libtorch 2.11 saves them on a CPU; no theory covers dropout",
         ),
-        line(
-            Category::Input,
-            shape.map(|shape| shape.input_bytes()),
-            "tokens and targets of a micro-batch, int64",
-        ),
+        line(Category::Input, theory(Shape::input_bytes), "tokens and targets of a micro-batch, int64"),
         line(Category::Workspace, None, "temporaries of the kernels and of backward: no theory covers them"),
     ]
 }

@@ -13,7 +13,8 @@ use crate::record::{AllocationRow, Category, Detail, LedgerMoment};
 pub struct MomentSummary(pub LedgerMoment);
 
 impl Serialize for MomentSummary {
-    /// `{category: bytes, …, "total", "allocator_total", "difference", "at_ms"}`.
+    /// `{category: bytes, …, "total", "allocator_total", "difference", "at_ms"}`; `unattributed` is in the total, and
+    /// explains nothing of the difference.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let LedgerMoment { bytes, allocator_bytes, at_ns, .. } = self.0;
         let total = bytes.total();
@@ -21,7 +22,7 @@ impl Serialize for MomentSummary {
             bytes.iter().map(|(category, bytes)| (category.as_str().to_owned(), bytes.into())).collect();
         object.insert("total".into(), total.into());
         object.insert("allocator_total".into(), allocator_bytes.into());
-        object.insert("difference".into(), (allocator_bytes - total).into());
+        object.insert("difference".into(), self.0.difference_bytes().into());
         object.insert("at_ms".into(), (at_ns as f64 / 1e6).into());
         object.serialize(serializer)
     }
@@ -58,4 +59,21 @@ pub fn by_detail<'a>(allocations: impl IntoIterator<Item = &'a AllocationRow>) -
         .collect();
     parts.sort_by_key(|part| -part.bytes);
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ByCategory, Moment};
+
+    /// A difference that is made up by a category of its own could not fail.
+    #[test]
+    fn what_is_unattributed_is_a_difference() {
+        let mut bytes = ByCategory::default();
+        (bytes[Category::Parameter], bytes[Category::Unattributed]) = (100, 7);
+        let moment = LedgerMoment { step: 0, moment: Moment::Peak, at_ns: 0, bytes, allocator_bytes: 107 };
+        let shown = serde_json::to_value(MomentSummary(moment)).unwrap();
+        assert_eq!((&shown["total"], &shown["allocator_total"]), (&107.into(), &107.into()));
+        assert_eq!(shown["difference"], 7);
+    }
 }

@@ -77,9 +77,9 @@ pub struct Summary {
     /// Experiments in which this run is the one with the change.
     pub experiments: Vec<ExperimentRow>,
     pub missing: Vec<String>,
-    /// Of all measured steps; told among the findings.
+    /// Of all measured steps, or why nothing can be said; told among the findings.
     #[serde(skip)]
-    pub memory_creep: Vec<MemoryCreep>,
+    pub memory_creep: Result<Vec<MemoryCreep>, String>,
     /// What the rules hold the run against; shown with what they make of it.
     #[serde(skip)]
     pub reference_rates: Option<ReferenceRates>,
@@ -122,7 +122,7 @@ pub struct Instruments {
     pub events_per_step: Option<f64>,
     pub dropped_events: i64,
     pub hook_ns_per_event: Option<f64>,
-    /// Filing and writing one step's records, after it had ended.
+    /// Looking up gradients after backward, and filing and writing one step's records after it had ended.
     pub observer_median_ms: Option<f64>,
     /// The largest difference between allocator and categories at any event of the steps looked at.
     pub difference_bytes: Option<i64>,
@@ -176,10 +176,10 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     })
 }
 
-fn memory_creep(account: &Account) -> Vec<MemoryCreep> {
-    let mut creeps = creeping(&account.steps, &account.ledger);
+fn memory_creep(account: &Account) -> Result<Vec<MemoryCreep>, String> {
+    let mut creeps = creeping(&account.steps, &account.ledger)?;
     blame(&mut creeps, &account.run, &account.steps, &account.survivors);
-    creeps
+    Ok(creeps)
 }
 
 /// The step whose ledger is shown: `only`, or the last measured one, or the last at all.
@@ -215,11 +215,22 @@ pub(super) fn find_step<'a>(
     steps.iter().find(|step| step.step == number).ok_or_else(|| NoSuchStep {
         run_id: run.run_id.clone(),
         step: number,
-        range: match (steps.first(), steps.last()) {
-            (Some(first), Some(last)) => format!("steps {} to {}", first.step, last.step),
-            _ => "no steps".to_owned(),
-        },
+        range: range(run, steps, number),
     })
+}
+
+/// Which steps there are, and what became of the one that was asked for.
+fn range(run: &RunRow, steps: &[StepRow], number: i64) -> String {
+    let range = match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) => format!("steps {} to {}", first.step, last.step),
+        _ => "no finished steps".to_owned(),
+    };
+    match run.out_of_memory.as_ref().and_then(|failed| failed.step) == Some(number) {
+        true => {
+            format!("{range}. In step {number} it ran out of memory; plain `show` tells what was alive then")
+        }
+        false => range,
+    }
 }
 
 fn step_summary(steps: &[&StepRow]) -> StepSummary {

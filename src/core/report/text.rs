@@ -173,16 +173,29 @@ fn ledger(summary: &Summary) -> String {
         let cells = moments.iter().flat_map(|(_, moment)| [bytes(value(moment)), String::new()]);
         table.add_row(std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>());
     }
-    format!("Where the memory went (step {step})\n{}", put(&table))
+    format!("Where the memory went (step {step})\n{}{}", put(&table), largest_difference(summary))
+}
+
+/// The moments of the table are a few of many instants.
+fn largest_difference(summary: &Summary) -> String {
+    let Some(most) = summary.instruments.difference_bytes else { return String::new() };
+    let steps = match summary.step.n {
+        1 => "the step".to_owned(),
+        n => format!("the {n} measured steps"),
+    };
+    let most = count(most);
+    format!(
+        "\n (the sum is without unattributed; largest difference at any allocator event of {steps}: {most} bytes)"
+    )
 }
 
 type MomentValue = fn(&crate::record::LedgerMoment) -> i64;
 
-/// Each moment's own reconciliation.
+/// Each moment's own reconciliation, which could fail: what is unattributed counts as a difference.
 const LEDGER_SUMS: [(&str, MomentValue); 3] = [
-    ("sum of categories", |moment| moment.bytes.total()),
+    ("sum of categories", |moment| moment.bytes.attributed()),
     ("allocator's total", |moment| moment.allocator_bytes),
-    ("difference", |moment| moment.allocator_bytes - moment.bytes.total()),
+    ("difference", |moment| moment.difference_bytes()),
 ];
 
 fn peak(summary: &Summary) -> String {

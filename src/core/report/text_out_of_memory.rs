@@ -1,11 +1,12 @@
 //! A run that ran out of memory, as text.
 
+use super::ledger::PeakPart;
 use super::out_of_memory::OutOfMemory;
 use super::tables::{put, table};
 use super::text::kind_of;
 use super::text_peak::blocks_table;
 use super::units::{bytes, count, pct, share_pct};
-use crate::record::FailedAllocation;
+use crate::record::{Category, FailedAllocation, Phase};
 
 /// The whole section.
 pub fn render(ended: &OutOfMemory) -> String {
@@ -19,16 +20,18 @@ fn headline(ended: &OutOfMemory) -> String {
         None => "no limit was set: the machine had no more".to_owned(),
     };
     let Some(failed) = &ended.failed else {
-        return format!(
-            "Out of memory; {limit}. What was asked for is not known: the allocator was not traced."
-        );
+        let why = match ended.traced {
+            true => "it was not asked of libtorch's allocator",
+            false => "the allocator was not traced",
+        };
+        return format!("Out of memory; {limit}. What was asked for is not known: {why}.");
     };
     let in_use = ended.ledger.as_ref().map(|ledger| {
         let total = ledger.0.allocator_bytes;
         format!(" while {} ({} bytes) were in use", bytes(total), count(total))
     });
     format!(
-        "Out of memory in {}\n  {} ({} bytes) were asked for{}; {limit}",
+        "Out of memory {}\n  {} ({} bytes) were asked for{}; {limit}",
         place(failed),
         bytes(failed.asked_bytes),
         count(failed.asked_bytes),
@@ -36,16 +39,19 @@ fn headline(ended: &OutOfMemory) -> String {
     )
 }
 
-/// `forward of step 3, scope h.2.mlp, operator aten::gelu`.
+/// `in forward of step 3, scope h.2.mlp, operator aten::gelu`.
 fn place(failed: &FailedAllocation) -> String {
-    let phase = failed.phase.map_or("no phase", |phase| phase.as_str());
-    let step =
-        failed.step.map_or(" before or between the steps".to_owned(), |step| format!(" of step {step}"));
+    let when = match (failed.phase.filter(|phase| *phase != Phase::Other), failed.step) {
+        (Some(phase), Some(step)) => format!("in {phase} of step {step}"),
+        (Some(phase), None) => format!("in {phase} between the steps"),
+        (None, Some(step)) => format!("in step {step}, outside its phases"),
+        (None, None) => "before or between the steps".to_owned(),
+    };
     let named = |what: &str, name: &Option<_>| {
         name.as_ref().map(|name: &std::sync::Arc<str>| format!(", {what} {name}"))
     };
     let (scope, op) = (named("scope", &failed.scope), named("operator", &failed.op));
-    format!("{phase}{step}{}{}", scope.unwrap_or_default(), op.unwrap_or_default())
+    format!("{when}{}{}", scope.unwrap_or_default(), op.unwrap_or_default())
 }
 
 fn alive(ended: &OutOfMemory) -> String {
@@ -61,9 +67,13 @@ fn alive(ended: &OutOfMemory) -> String {
             part.blocks.to_string(),
         ]);
     }
-    let parts: i64 = ended.parts.iter().map(|part| part.bytes).sum();
+    // What is unattributed is no explanation.
+    let is_known = |part: &&PeakPart| part.category != Category::Unattributed.as_str();
+    let known = ended.parts.iter().filter(is_known);
+    let without = if known.clone().count() == ended.parts.len() { "" } else { " without unattributed" };
+    let parts: i64 = known.map(|part| part.bytes).sum();
     let sums = format!(
-        " sum of the parts {} bytes, allocator's total {} bytes, difference {}",
+        " sum of the parts{without} {} bytes, allocator's total {} bytes, difference {}",
         count(parts),
         count(ledger.0.allocator_bytes),
         count(ledger.0.allocator_bytes - parts)
@@ -83,8 +93,7 @@ fn alternatives(ended: &OutOfMemory) -> String {
         None => "in what was in use",
     };
     if alternatives.is_empty() {
-        return "What would fit is not known: no theory covers this run, or it knows no smaller one."
-            .to_owned();
+        return nothing_offered(ended).to_owned();
     }
     let mut table = table(&["one change", "peak in theory", "fits?", "price"]);
     if let Some(column) = table.column_mut(3) {
@@ -101,7 +110,67 @@ fn alternatives(ended: &OutOfMemory) -> String {
     }
     let heading = match fitting {
         true => format!("What would fit {room}, in theory"),
-        false => format!("No single change that the theory knows would fit {room}"),
+        false => format!("No single change that keeps the model would fit {room}, in theory"),
     };
     format!("{heading}\n{}", put(&table))
+}
+
+/// Why there are no alternatives.
+fn nothing_offered(ended: &OutOfMemory) -> &'static str {
+    match (ended.in_theory, ended.room_bytes()) {
+        (false, _) => "What would fit is not known: no theory covers this run.",
+        (true, None) => {
+            "What would fit is not known: no limit was set, and without a trace of the allocator it is not known how much \
+             memory there was. Run it with --trace allocations, or with --capacity-mb N --enforce."
+        }
+        (true, Some(_)) => {
+            "Nothing smaller is known: no single change that keeps the model takes less, in theory."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of which nothing is known but that it ran out of memory.
+    fn blind() -> OutOfMemory {
+        OutOfMemory {
+            failed: None,
+            limit_bytes: None,
+            ledger: None,
+            parts: Vec::new(),
+            largest: Vec::new(),
+            alternatives: Vec::new(),
+            traced: false,
+            in_theory: true,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_with_its_own_reason() {
+        let traced = OutOfMemory { traced: true, ..blind() };
+        for (ended, expected) in [
+            (blind(), "not known: the allocator was not traced."),
+            (traced, "not known: it was not asked of libtorch's allocator."),
+            (blind(), "it is not known how much memory there was"),
+            (OutOfMemory { in_theory: false, ..blind() }, "no theory covers this run"),
+            (OutOfMemory { limit_bytes: Some(1), ..blind() }, "Nothing smaller is known"),
+        ] {
+            let text = render(&ended);
+            assert!(text.contains(expected), "{expected} is not in\n{text}");
+        }
+        assert!(!render(&blind()).contains("no theory covers"));
+    }
+
+    #[test]
+    fn the_place_is_told_in_words() {
+        let at = |phase, step| {
+            place(&FailedAllocation { at_ns: 0, asked_bytes: 1, step, phase, scope: None, op: None })
+        };
+        assert_eq!(at(Some(Phase::Forward), Some(3)), "in forward of step 3");
+        assert_eq!(at(Some(Phase::Other), Some(3)), "in step 3, outside its phases");
+        assert_eq!(at(Some(Phase::Validation), None), "in validation between the steps");
+        assert_eq!(at(None, None), "before or between the steps");
+    }
 }

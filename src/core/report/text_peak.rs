@@ -117,7 +117,8 @@ fn age(block: &PeakBlock) -> String {
     let time = ms(block.age_ms);
     match (block.age_steps, block.before_first_step) {
         (0, _) => time,
-        (n, true) => format!("{time}, before the first of {n} steps"),
+        (1, true) => format!("{time}, before the first step"),
+        (n, true) => format!("{time}, before the first step of {n}"),
         (1, false) => format!("{time}, 1 step"),
         (n, false) => format!("{time}, {n} steps"),
     }

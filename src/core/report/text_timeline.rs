@@ -4,6 +4,7 @@ use super::phase_spans::PhaseSpan;
 use super::text_peak::reconciliation;
 use super::timeline::{Change, Timeline};
 use super::units::{bytes, ms};
+use super::wrap::wrap_at;
 use crate::record::{ByCategory, Category};
 
 /// From the bottom up, what lives longest first, each with its letter.
@@ -24,8 +25,8 @@ const LABELS: usize = 10;
 /// The picture, as wide as `width` columns.
 pub fn render_timeline(timeline: &Timeline, width: usize) -> String {
     let plot = Plot::new(timeline, width);
-    let mut lines = vec![heading(timeline), String::new()];
-    lines.extend(plot.peak_line());
+    let mut lines = vec![wrap_at(&heading(timeline), 2, width), String::new()];
+    lines.extend(plot.peak_lines(width));
     lines.extend((0..plot.rows).rev().map(|row| plot.line(row)));
     lines.push(format!("{}└{}", " ".repeat(LABELS), "─".repeat(plot.columns.len())));
     lines.push(format!("{} {}", " ".repeat(LABELS), plot.phases(&timeline.phases)));
@@ -33,9 +34,10 @@ pub fn render_timeline(timeline: &Timeline, width: usize) -> String {
     lines.push(String::new());
     lines.extend(legend(timeline, width));
     lines.extend(durations(&timeline.phases, width));
-    lines.push(plot.scale());
+    lines.push(wrap_at(&plot.scale(), 2, width));
     lines.push(String::new());
-    lines.push(reconciliation("highest total of the picture", &timeline.reconciliation));
+    let proof = reconciliation("highest total of the picture", &timeline.reconciliation);
+    lines.push(wrap_at(&proof, 2, width));
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n") + "\n"
 }
 
@@ -88,8 +90,8 @@ impl Plot {
         format!("{label:>0$} │{cells}", LABELS - 1)
     }
 
-    /// A mark over the peak's column, with its size on the side that has room.
-    fn peak_line(&self) -> Option<String> {
+    /// A mark over the peak's column, with its size on the side that has room, or else above it.
+    fn peak_lines(&self, width: usize) -> Vec<String> {
         let place = place(self.peak.at_ns, self.wall_ms, self.columns.len());
         let text = format!(
             "peak {} at {}, in {}",
@@ -98,11 +100,14 @@ impl Plot {
             self.peak.phase
         );
         let indent = LABELS + 1 + place;
-        let fits = indent + 2 + text.chars().count() <= LABELS + 1 + self.columns.len();
-        Some(match fits {
-            true => format!("{}▼ {text}", " ".repeat(indent)),
-            false => format!("{:>1$}", format!("{text} ▼"), indent + 1),
-        })
+        let room = text.chars().count() + 1;
+        if indent + 1 + room <= LABELS + 1 + self.columns.len() {
+            vec![format!("{}▼ {text}", " ".repeat(indent))]
+        } else if room <= indent {
+            vec![format!("{text:>0$} ▼", indent - 1)]
+        } else {
+            vec![wrap_at(&text, 2, width), format!("{}▼", " ".repeat(indent))]
+        }
     }
 
     /// The phases under the columns whose middle they run in: `|forward   |backward`.

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::choices::{AdamWKind, Attention, Checkpoint, Precision};
+use super::choices::{AdamWKind, Attention, Checkpoint, Float, Precision, ZeroGrad};
 use super::shape::{Architecture, Shape};
 
 /// One change of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alternative {
-    /// The flags of `stepledger run` that make it.
+    /// The flags of `stepledger run` that make it, or `without` the one to leave out.
     pub flags: String,
     /// The step's highest total then, in theory.
     pub theory_peak_bytes: i64,
@@ -23,10 +23,11 @@ const MOST_SEQUENCES: i64 = 1 << 40;
 type Change = (String, Shape, &'static str);
 
 impl Shape {
-    /// What could be changed so that a step's peak stays within `limit_bytes`: the largest batch that fits; the
-    /// fewest micro-batches for the same tokens a step; recomputation, where there is none; half precision; AdamW
-    /// without temporaries. Those that do not suffice are told too, with the peak that they come to; a batch or a
-    /// number of micro-batches only where there is one.
+    /// What could be changed so that a step's peak stays within `limit_bytes`, the model being the same: the largest
+    /// batch that fits; the fewest micro-batches for the same tokens a step; freeing the gradients; recomputation, in
+    /// whatever segments take least; attention in one kernel; half precision; smaller states; AdamW without temporaries.
+    /// Each that takes less than the run itself is told with the peak that it comes to, those that fit first; a batch
+    /// or a number of micro-batches only where there is one that does.
     pub fn alternatives(&self, limit_bytes: i64) -> Vec<Alternative> {
         let smaller = self
             .largest_batch(limit_bytes)
@@ -36,24 +37,57 @@ impl Shape {
             (flags, shape, "the same tokens a step, in more and smaller kernels")
         });
         let sizes = smaller.into_iter().chain(micro);
-        let all = sizes.chain(self.recomputations()).chain(self.half_precisions()).chain(self.fused());
+        let all = sizes
+            .chain(self.freed_gradients())
+            .chain(self.recomputations())
+            .chain(self.one_kernel())
+            .chain(self.half_precisions())
+            .chain(self.smaller_states())
+            .chain(self.fused());
         let told = |(flags, shape, price): Change| {
             let theory_peak_bytes = shape.peak_bytes();
             Alternative { flags, theory_peak_bytes, fits: theory_peak_bytes <= limit_bytes, price }
         };
-        all.map(told).collect()
+        let now = self.peak_bytes();
+        let mut smaller: Vec<_> = all.map(told).filter(|other| other.theory_peak_bytes < now).collect();
+        smaller.sort_by_key(|other| !other.fits);
+        smaller
+    }
+
+    fn freed_gradients(&self) -> Option<Change> {
+        let mut shape = *self;
+        shape.training.zero_grad = ZeroGrad::None;
+        (shape != *self).then(|| ("--zero-grad none".to_owned(), shape, "none: backward makes them anew"))
     }
 
     fn recomputations(&self) -> impl Iterator<Item = Change> + '_ {
+        let most = match self.checkpoint.group() {
+            Some(_) => "about as much once more as now",
+            None => "most of forward once more: up to a third more time",
+        };
         let core = matches!(self.architecture, Architecture::Gpt { attention: Attention::Math, .. });
         let ways = [
-            (true, Checkpoint::Full, "most of forward once more: up to a third more time"),
-            (core, Checkpoint::Selective, "attention's core once more"),
+            Some((Checkpoint::Full, most)),
+            self.best_group().map(|group| (group, most)),
+            core.then_some((Checkpoint::Selective, "attention's core once more")),
         ];
-        let possible = ways.into_iter().filter(|way| way.0 && self.checkpoint == Checkpoint::None);
-        possible.map(|(_, checkpoint, price)| {
+        ways.into_iter().flatten().map(|(checkpoint, price)| {
             (format!("--checkpoint {checkpoint}"), Shape { checkpoint, ..*self }, price)
         })
+    }
+
+    /// The groups of blocks that have the lowest peak, if it is lower than that of single blocks.
+    fn best_group(&self) -> Option<Checkpoint> {
+        let peak = |checkpoint: &Checkpoint| Shape { checkpoint: *checkpoint, ..*self }.peak_bytes();
+        let best = (2..=self.layers).map(Checkpoint::Every).min_by_key(peak)?;
+        (peak(&best) < peak(&Checkpoint::Full)).then_some(best)
+    }
+
+    fn one_kernel(&self) -> Option<Change> {
+        let Architecture::Gpt { heads, attention: Attention::Math } = self.architecture else { return None };
+        let architecture = Architecture::Gpt { heads, attention: Attention::Sdpa };
+        let shape = Shape { architecture, ..*self };
+        Some(("--attention sdpa".to_owned(), shape, "the same formula, other last digits"))
     }
 
     fn half_precisions(&self) -> impl Iterator<Item = Change> + '_ {
@@ -68,12 +102,27 @@ impl Shape {
             .map(|(precision, price)| (format!("--dtype {precision}"), Shape { precision, ..*self }, price))
     }
 
+    /// What half precision keeps in f32 beside its parameters.
+    fn smaller_states(&self) -> Option<Change> {
+        if self.precision != Precision::Bf16 {
+            return None;
+        }
+        let mut shape = *self;
+        if self.training.master_weights {
+            shape.training.master_weights = false;
+            let price = "updates in 8 bits of mantissa: small ones are lost";
+            return Some(("without --master-weights".to_owned(), shape, price));
+        }
+        shape.training.state = Some(Float::Bf16);
+        Some(("--state-dtype bf16".to_owned(), shape, "states in 8 bits of mantissa"))
+    }
+
     fn fused(&self) -> Option<Change> {
         let mut shape = *self;
         shape.training.adamw = AdamWKind::Fused;
         let price = "the same formula, other last digits";
-        let saves = shape.optimizer_temporary_bytes() < self.optimizer_temporary_bytes();
-        saves.then(|| ("--adamw fused".to_owned(), shape, price))
+        // The kernel of our own is for GPUs, and takes nothing.
+        (self.training.adamw != AdamWKind::Kernel).then(|| ("--adamw fused".to_owned(), shape, price))
     }
 
     /// The largest batch, of any size, whose peak stays within the limit; `None` where not even one sequence fits.
@@ -146,21 +195,62 @@ mod tests {
 
     #[test]
     fn another_adamw_is_an_alternative_where_it_takes_less() {
-        for (adamw, offered) in [("fused", false), ("foreach", true), ("loop", true), ("kernel", false)] {
-            let alternatives = shape(GPT, &format!(r#""adamw":"{adamw}""#)).unwrap().alternatives(1 << 20);
+        // So few positions that the optimizer is where the step is highest, but for the batch of 8.
+        let small = r#""batch":1,"seq":8,"#;
+        for (small, adamw, offered) in [
+            (small, "fused", false),
+            (small, "foreach", true),
+            (small, "loop", true),
+            (small, "kernel", false),
+            ("", "foreach", false),
+        ] {
+            let shape = shape(GPT, &format!(r#"{small}"adamw":"{adamw}""#)).unwrap();
+            let alternatives = shape.alternatives(1 << 20);
             assert_eq!(alternatives.iter().any(|other| other.flags == "--adamw fused"), offered, "{adamw}");
         }
     }
 
+    /// What is offered to a run of `config`, and whether it fits.
+    fn offered(config: &str, further: &str, limit: i64) -> Vec<(String, bool)> {
+        let run = shape(config, further).unwrap();
+        let alternatives = run.alternatives(limit);
+        assert!(alternatives.iter().all(|other| other.theory_peak_bytes < run.peak_bytes()));
+        assert!(alternatives.is_sorted_by_key(|other| !other.fits), "{alternatives:?}");
+        alternatives.into_iter().map(|other| (other.flags, other.fits)).collect()
+    }
+
     #[test]
-    fn what_is_computed_again_already_is_no_alternative() {
-        let checkpoints = |further: &str| -> Vec<String> {
-            let math = GPT.replace("sdpa", "math");
-            let alternatives = shape(&math, further).unwrap().alternatives(1 << 20).into_iter();
-            alternatives.map(|other| other.flags).filter(|flags| flags.starts_with("--checkpoint")).collect()
+    fn every_choice_that_the_theory_knows_is_offered_where_it_takes_less() {
+        const MIB: i64 = 1 << 20;
+        let deep = r#""model":"mlp","layers":8,"width":128,"seq":512,"batch":1"#;
+        for (further, limit, expected) in [
+            (r#""dtype":"bf16","master_weights":true,"batch":1"#, 12 * MIB, "without --master-weights"),
+            (r#""dtype":"bf16","state_dtype":"f32","batch":1"#, 8 * MIB, "--state-dtype bf16"),
+            (r#""zero_grad":"zero""#, 29 * MIB, "--zero-grad none"),
+            (r#""attention":"math","seq":256"#, 200 * MIB, "--attention sdpa"),
+            (deep, 11 * MIB / 2, "--checkpoint every:3"),
+            (r#""batch":32,"checkpoint":"every:4""#, 40 * MIB, "--checkpoint full"),
+        ] {
+            let offered = offered(GPT, further, limit);
+            assert!(offered.contains(&(expected.to_owned(), true)), "{further}: {offered:?}");
+        }
+        // Gradients that another micro-batch adds to cannot be freed.
+        let accumulated = offered(GPT, r#""zero_grad":"zero","accumulate":2"#, MIB);
+        assert!(accumulated.iter().all(|(flags, _)| flags != "--zero-grad none"), "{accumulated:?}");
+    }
+
+    #[test]
+    fn of_the_policies_those_are_offered_that_take_less_than_the_one_that_is_set() {
+        let checkpoints = |config: &str, further: &str| -> Vec<String> {
+            let flags = offered(config, further, 1 << 20).into_iter().map(|(flags, _)| flags);
+            flags.filter(|flags| flags.starts_with("--checkpoint")).collect()
         };
-        assert_eq!(checkpoints(""), ["--checkpoint full", "--checkpoint selective"]);
-        assert_eq!(checkpoints(r#""model":"mlp""#), ["--checkpoint full"]);
-        assert!(checkpoints(r#""checkpoint":"selective""#).is_empty());
+        let math = GPT.replace("sdpa", "math");
+        assert_eq!(checkpoints(&math, ""), ["--checkpoint full", "--checkpoint selective"]);
+        assert_eq!(checkpoints(&math, r#""checkpoint":"selective""#), ["--checkpoint full"]);
+        assert_eq!(checkpoints(GPT, r#""checkpoint":"every:2""#), ["--checkpoint full"]);
+        assert!(checkpoints(GPT, r#""checkpoint":"full""#).is_empty());
+        let mlp = r#""model":"mlp","seq":512,"layers":8"#;
+        assert_eq!(checkpoints(GPT, mlp), ["--checkpoint full", "--checkpoint every:3"]);
     }
 }

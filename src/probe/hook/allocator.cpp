@@ -45,38 +45,50 @@ void release(void* data) {
 }
 
 // Throws as libtorch does when the machine has no more.
-void keep_limit(int64_t bytes) {
-  const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
-  if (!limit) return;
-  const int64_t alive = total_bytes();
-  TORCH_CHECK_WITH(OutOfMemoryError, bytes <= limit - alive, "not enough memory: ", bytes,
-                   " bytes were asked for while ", alive, " were in use, and the limit is ", limit);
+[[noreturn]] void refuse(int64_t bytes, int64_t limit) {
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "not enough memory: ", bytes, " bytes were asked for while ", total_bytes(),
+                   " were in use, and the limit is ", limit);
 }
 
-Header* reserve(size_t bytes) {
+// libtorch's own block. Its message would count the header in.
+Header* obtain(size_t bytes) {
   try {
-    // More than the total can hold; also keeps the sum below from wrapping round.
-    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= size_t(most_bytes() / 2), "not enough memory: you tried to allocate ",
-                     bytes, " bytes");
-    keep_limit(int64_t(bytes));
     return static_cast<Header*>(wrapped->raw_allocate(bytes + sizeof(Header)));
-  } catch (...) {
-    push(kAllocFailed, 0, int64_t(bytes), 0);
-    throw;
+  } catch (const c10::Error&) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "not enough memory: ", bytes,
+                     " bytes were asked for, and the machine had no more");
   }
+}
+
+// A block with its header, which is alive in the stream.
+Header* reserve(size_t bytes) {
+  // More than the total can hold; also keeps the sums below from wrapping round.
+  TORCH_CHECK_WITH(OutOfMemoryError, bytes <= size_t(most_bytes() / 2), "not enough memory: you tried to allocate ",
+                   bytes, " bytes");
+  const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
+  // The machine is not asked for what cannot be kept.
+  if (limit && int64_t(bytes) > limit - total_bytes()) refuse(int64_t(bytes), limit);
+  Header* header = obtain(bytes);
+  header->id = next_block();
+  header->bytes = int64_t(bytes);
+  header->call = call_here();
+  if (push_within(limit, header->id, header->bytes)) return header;
+  // Another thread has taken the room since.
+  wrapped->raw_deallocate(header);
+  refuse(int64_t(bytes), limit);
 }
 
 struct Recorder final : c10::Allocator {
   // data == context, and raw_deleter() gives the deleter: some kernels insist on both.
   at::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, at::Device(at::DeviceType::CPU)};
-    Header* header = reserve(bytes);
-    header->id = next_block();
-    header->bytes = int64_t(bytes);
-    header->call = call_here();
-    push(kAlloc, header->id, header->bytes, header->bytes);
-    void* data = header + 1;
-    return {data, data, &release, at::Device(at::DeviceType::CPU)};
+    try {
+      void* data = reserve(bytes) + 1;
+      return {data, data, &release, at::Device(at::DeviceType::CPU)};
+    } catch (...) {
+      push(kAllocFailed, 0, int64_t(bytes), 0);
+      throw;
+    }
   }
   at::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }

@@ -84,17 +84,22 @@ Chunk* chunk_for(uint32_t number) {
   return chunk;
 }
 
-// Moves the total by `delta` and claims the next event's number. Returns whether there was room for one;
-// `before` is the word as it was.
-bool claim(uint8_t kind, int64_t delta, uint64_t& before) {
+enum class Claim { kPlace, kNoPlace, kBeyondLimit };
+
+// Moves the total by `delta` and claims the next event's number, if there is room for one; `before` is the word as it
+// was. Does neither where the total would pass `limit` (0: none): whoever is second then finds no room, on any thread.
+Claim claim(uint8_t kind, int64_t delta, int64_t limit, uint64_t& before) {
   const bool memory = kind == kAlloc || kind == kFree || kind == kNode;
   const uint32_t room = memory ? kCapacity - kForMarkers : kCapacity;
   before = word.load(std::memory_order_relaxed);
   for (;;) {
+    if (limit && int64_t(before & kTotalMask) + delta > limit) return Claim::kBeyondLimit;
     const uint32_t unread = (uint32_t(before >> kTotalBits) - tail.load(std::memory_order_acquire)) & kNumberMask;
     const bool fits = unread < room;
     const uint64_t after = before + (fits ? kOneEvent : 0) + uint64_t(delta);
-    if (word.compare_exchange_weak(before, after, std::memory_order_acq_rel, std::memory_order_relaxed)) return fits;
+    if (word.compare_exchange_weak(before, after, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      return fits ? Claim::kPlace : Claim::kNoPlace;
+    }
   }
 }
 
@@ -158,11 +163,18 @@ uint32_t current_scope() { return scope.load(std::memory_order_relaxed); }
 
 namespace {
 
-// Writes an event. Its total is the CPU's, moved by `delta`, or else `*total`.
-int64_t write(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, const int64_t* total, uint8_t flags) {
+// What write() returns instead of an instant.
+constexpr int64_t kRefused = -1;
+
+// Writes an event. Its total is the CPU's, moved by `delta`, or else `*total`. Returns its instant, or that `limit`
+// (0: none) refuses it.
+int64_t write(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, const int64_t* total, uint8_t flags,
+              int64_t limit = 0) {
   const int64_t at_ns = now_ns();
   uint64_t before;
-  if (!claim(kind, delta, before)) {
+  const Claim claimed = claim(kind, delta, limit, before);
+  if (claimed == Claim::kBeyondLimit) return kRefused;
+  if (claimed == Claim::kNoPlace) {
     dropped.fetch_add(1, std::memory_order_relaxed);
     return at_ns;
   }
@@ -192,6 +204,14 @@ int64_t push(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, uint8_t fl
   if (!cuda) return write(kind, id, bytes, delta, nullptr, flags);
   const int64_t total = cuda_total();
   return write(kind, id, bytes, 0, &total, flags);
+}
+
+bool push_within(int64_t limit, uint64_t id, int64_t bytes) {
+  if (!recording.load(std::memory_order_relaxed) || on_cuda.load(std::memory_order_relaxed)) {
+    push(kAlloc, id, bytes, bytes);
+    return true;
+  }
+  return write(kAlloc, id, bytes, bytes, nullptr, 0, limit) != kRefused;
 }
 
 int64_t push_total(uint8_t kind, uint64_t id, int64_t bytes, int64_t total, uint8_t flags) {

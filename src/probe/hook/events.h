@@ -61,6 +61,10 @@ uint16_t this_thread();
 // Moves the total by `delta` and, while recording, writes the event. Returns its instant.
 int64_t push(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, uint8_t flags = 0);
 
+// The same for an allocation on the CPU, unless the total would pass `limit` (0: none) with it. Returns whether it was
+// written.
+bool push_within(int64_t limit, uint64_t id, int64_t bytes);
+
 // Writes an event of an allocator that keeps its total itself. The CPU's total stays as it is.
 int64_t push_total(uint8_t kind, uint64_t id, int64_t bytes, int64_t total, uint8_t flags);
 

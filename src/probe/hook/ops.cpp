@@ -60,7 +60,8 @@ uint32_t op_number(std::string_view name) {
 // ---- From a node of the backward graph to the scope of the forward operator that made it --------------
 
 // Autograd counts the nodes of a thread up, and gives both sides the count. A later node replaces one that
-// is this many older: its backward is long over, or its scope is lost, never wrong.
+// is this many older: its backward is long over, or its scope is lost. A count says nothing of its thread, so two threads
+// that run forward for the same backward (on CUDA, recomputation runs on autograd's) may name each other's scopes.
 constexpr uint64_t kSequences = uint64_t(1) << 20;
 std::atomic<std::atomic<uint64_t>*> scope_of_node{nullptr};
 
