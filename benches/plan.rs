@@ -22,7 +22,7 @@ const HELD_OUT: [i64; 3] = [6, 12, 24];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let numbers: Vec<i64> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
-    let rounds = numbers.first().copied().unwrap_or(3);
+    let rounds = numbers.first().copied().unwrap_or(7);
     let steps = numbers.get(1).copied().unwrap_or(20);
     let mut runs: BTreeMap<(usize, i64), Vec<Measured>> = BTreeMap::new();
     for round in 0..rounds {
