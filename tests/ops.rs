@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use common::{MemorySink, gpt, turn};
-use stepledger::probe::Options;
+use stepledger::probe::{Options, Probe, scope};
 use stepledger::record::{AllocationRow, Category, Detail, Phase, PhaseRow, SpanKind, StepRecords, Trace};
 use stepledger::train::{AdamWConfig, AdamWKind, Attention, Config, train};
+use tch::{Device, Kind, Tensor};
 
 fn small() -> Config {
     Config { layers: 2, width: 32, heads: 2, seq: 16, batch: 4, ..gpt() }
@@ -142,4 +143,29 @@ fn at_failure(config: &Config, limit: i64, trace: Trace) -> BTreeMap<(Category, 
         *bytes.entry((row.category, row.detail)).or_default() += row.bytes;
     }
     bytes
+}
+
+#[test]
+fn what_another_thread_runs_forward_does_not_get_this_ones_scopes() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("test").trace(Trace::Ops), sink.clone()).unwrap();
+    let weight = || Tensor::ones([64, 64], (Kind::Float, Device::Cpu)).set_requires_grad(true);
+    let forward = |weight: &Tensor| weight.matmul(weight).tanh().sum(Kind::Float);
+    let (ours, theirs) = (weight(), weight());
+    let mut step = probe.step();
+    let (our_loss, their_loss) = step.forward(|| {
+        let _scope = scope("ours");
+        let our_loss = forward(&ours);
+        // Autograd counts each thread's nodes from 0.
+        let their_loss = std::thread::spawn(move || forward(&theirs)).join().unwrap();
+        (our_loss, their_loss)
+    });
+    step.backward(|| their_loss.backward());
+    drop((our_loss, their_loss));
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let backward: Vec<_> = made_in(&kept.steps[0], Phase::Backward).collect();
+    assert!(backward.len() > 3 && backward.iter().all(|row| row.scope.is_none()), "{backward:?}");
 }

@@ -59,24 +59,39 @@ uint32_t op_number(std::string_view name) {
 
 // ---- From a node of the backward graph to the scope of the forward operator that made it --------------
 
-// Autograd counts the nodes of a thread up, and gives both sides the count. A later node replaces one that
-// is this many older: its backward is long over, or its scope is lost. A count says nothing of its thread, so two threads
-// that run forward for the same backward (on CUDA, recomputation runs on autograd's) may name each other's scopes.
+// Autograd counts the nodes of a thread up, and gives both sides the count and the thread (on CUDA, recomputation runs
+// forward on autograd's own). A later node replaces one that is this many older: its backward is long over, or its
+// scope is lost, never wrong.
 constexpr uint64_t kSequences = uint64_t(1) << 20;
 std::atomic<std::atomic<uint64_t>*> scope_of_node{nullptr};
 
-void note_scope(int64_t sequence, uint32_t scope) {
+// A node of the graph, as forward and backward know it.
+struct Node {
+  uint64_t thread;
+  int64_t sequence;
+
+  bool is_known() const { return sequence >= 0; }
+  // Threads count alike: what sets their places apart keeps them from replacing each other's nodes.
+  uint64_t place() const { return (uint64_t(sequence) + thread * 0x9E3779B1) % kSequences; }
+  // In the bits above a scope's; never 0, which is an empty place.
+  uint64_t key() const { return uint64_t(sequence + 1) << kThreadBits | (thread & kThreadMask); }
+
+ private:
+  static constexpr uint32_t kThreadBits = 8;
+  static constexpr uint64_t kThreadMask = (uint64_t(1) << kThreadBits) - 1;
+};
+
+void note_scope(const Node& node, uint32_t scope) {
   std::atomic<uint64_t>* table = scope_of_node.load(std::memory_order_acquire);
-  if (!table || sequence < 0) return;
-  const uint64_t entry = uint64_t(sequence + 1) << kScopeBits | scope;
-  table[uint64_t(sequence) % kSequences].store(entry, std::memory_order_relaxed);
+  if (!table || !node.is_known()) return;
+  table[node.place()].store(node.key() << kScopeBits | scope, std::memory_order_relaxed);
 }
 
-uint32_t scope_of(int64_t sequence) {
+uint32_t scope_of(const Node& node) {
   std::atomic<uint64_t>* table = scope_of_node.load(std::memory_order_acquire);
-  if (!table || sequence < 0) return 0;
-  const uint64_t entry = table[uint64_t(sequence) % kSequences].load(std::memory_order_relaxed);
-  return entry >> kScopeBits == uint64_t(sequence + 1) ? uint32_t(entry & kScopeMask) : 0;
+  if (!table || !node.is_known()) return 0;
+  const uint64_t entry = table[node.place()].load(std::memory_order_relaxed);
+  return entry >> kScopeBits == node.key() ? uint32_t(entry & kScopeMask) : 0;
 }
 
 // ---- The observer -------------------------------------------------------------------------------------
@@ -127,7 +142,7 @@ void leave(uint32_t after) {
 }
 
 std::unique_ptr<at::ObserverContext> begin_op(const at::RecordFunction& function) {
-  note_scope(function.seqNr(), current_scope());
+  note_scope({at::RecordFunction::currentThreadId(), function.seqNr()}, current_scope());
   if (here.depth && !frames.back().node) {
     // Most operators: part of a call that is in progress.
     ++frames.back().nested;
@@ -160,7 +175,7 @@ std::unique_ptr<at::ObserverContext> begin_node(const at::RecordFunction& functi
   Frame frame{here.site, here.call};
   frame.node = true;
   frame.begin_ns = now_ns();
-  enter(frame, site(scope_of(function.seqNr()), op_number(function.name())));
+  enter(frame, site(scope_of({function.forwardThreadId(), function.seqNr()}), op_number(function.name())));
   return nullptr;
 }
 
