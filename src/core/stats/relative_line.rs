@@ -80,8 +80,9 @@ fn places(points: &[(f64, f64)]) -> Vec<Place> {
     sorted.chunk_by(|one, other| one.0 == other.0).filter_map(place).collect()
 }
 
+/// Of the places, which are in order of `x`.
 fn median_at(places: &[Place], x: f64) -> f64 {
-    places.iter().find(|place| place.x == x).map_or(f64::NAN, |place| place.median)
+    places.get(places.partition_point(|place| place.x < x)).map_or(f64::NAN, |place| place.median)
 }
 
 impl RelativeLine {

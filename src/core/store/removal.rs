@@ -1,6 +1,7 @@
 //! Removing a run.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
@@ -23,10 +24,28 @@ pub enum RemovalError {
     BeingWritten(PathBuf),
 
     #[error("{} cannot be removed: {source}", path.display())]
-    Io { path: PathBuf, source: std::io::Error },
+    Io { path: PathBuf, source: io::Error },
 
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What went wrong at `path`.
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> RemovalError {
+    let path = path.to_owned();
+    |source| RemovalError::Io { path, source }
+}
+
+pub(super) fn refuse_link(dir: &Path) -> Result<(), RemovalError> {
+    match fs::symlink_metadata(dir).map_err(at(dir))?.is_symlink() {
+        true => Err(RemovalError::Link(dir.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Keeps writers out of `dir`, which has been opened as `folder`, for as long as that lives.
+pub(super) fn hold(folder: &File, dir: &Path) -> Result<(), RemovalError> {
+    folder.try_lock().map_err(|_| RemovalError::BeingWritten(dir.to_owned()))
 }
 
 /// What removing the run in `dir` would remove, if it may be removed.
@@ -34,10 +53,7 @@ pub enum RemovalError {
 /// # Errors
 /// Where it is no run, holds anything that no run writes, or is still being written.
 pub fn removable(dir: &Path) -> Result<Contents, RemovalError> {
-    let io = |source| RemovalError::Io { path: dir.to_owned(), source };
-    if fs::symlink_metadata(dir).map_err(io)?.is_symlink() {
-        return Err(RemovalError::Link(dir.to_owned()));
-    }
+    refuse_link(dir)?;
     let contents = contents(dir)?;
     if contents.ours.is_empty() && !is_left_by_a_run(dir, &contents) {
         return Err(RemovalError::NotARun(dir.to_owned()));
@@ -54,22 +70,16 @@ pub fn removable(dir: &Path) -> Result<Contents, RemovalError> {
 /// Removes the run in `dir`, file by file: what came into the folder since it was looked at stays, and then the
 /// folder too. Returns what was removed.
 pub fn remove(dir: &Path) -> Result<Contents, RemovalError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        |source| RemovalError::Io { path, source }
-    };
     // Held until the end, so that no writer begins here.
-    let folder = File::open(dir).map_err(io(dir))?;
+    let folder = File::open(dir).map_err(at(dir))?;
     let contents = removable(dir)?;
-    if folder.try_lock().is_err() {
-        return Err(RemovalError::BeingWritten(dir.to_owned()));
-    }
+    hold(&folder, dir)?;
     // The row that makes it a run goes last: what is interrupted can be removed later.
     let (last, first): (Vec<_>, Vec<_>) = contents.ours.iter().partition(|(name, _)| name == RUN_FILE);
     for (name, _) in first.into_iter().chain(last) {
         let path = dir.join(name);
-        fs::remove_file(&path).map_err(io(&path))?;
+        fs::remove_file(&path).map_err(at(&path))?;
     }
-    fs::remove_dir(dir).map_err(io(dir))?;
+    fs::remove_dir(dir).map_err(at(dir))?;
     Ok(contents)
 }

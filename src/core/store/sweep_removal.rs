@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::folders::{folders_in, is_run_folder};
-use super::removal::{RemovalError, removable, remove};
+use super::removal::{RemovalError, at, hold, refuse_link, removable, remove};
 
 /// What makes a folder that of a sweep.
 const SPEC: &str = "sweep.json";
@@ -31,16 +31,14 @@ pub fn is_sweep_folder(dir: &Path) -> bool {
 /// # Errors
 /// Where it holds anything that no sweep writes, or it or one of its runs is still being written.
 pub fn removable_sweep(dir: &Path) -> Result<SweepContents, RemovalError> {
-    let io = |source| RemovalError::Io { path: dir.to_owned(), source };
-    if fs::symlink_metadata(dir).map_err(io)?.is_symlink() {
-        return Err(RemovalError::Link(dir.to_owned()));
-    }
+    refuse_link(dir)?;
     let mut runs: Vec<PathBuf> =
         folders_in(dir)?.into_iter().filter(|folder| is_run_folder(folder)).collect();
     runs.sort_unstable();
     let mut found = SweepContents { runs, files: 0, bytes: 0 };
     let mut foreign = Vec::new();
-    for entry in fs::read_dir(dir).map_err(io)?.flatten().filter(|entry| !found.runs.contains(&entry.path()))
+    for entry in
+        fs::read_dir(dir).map_err(at(dir))?.flatten().filter(|entry| !found.runs.contains(&entry.path()))
     {
         let name = entry.file_name().to_string_lossy().into_owned();
         match entry.metadata() {
@@ -68,22 +66,16 @@ pub fn removable_sweep(dir: &Path) -> Result<SweepContents, RemovalError> {
 
 /// Removes the sweep in `dir`, run by run and file by file; returns what was removed.
 pub fn remove_sweep(dir: &Path) -> Result<SweepContents, RemovalError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        |source| RemovalError::Io { path, source }
-    };
     // Held until the end, so that nobody goes on with it.
-    let folder = File::open(dir).map_err(io(dir))?;
+    let folder = File::open(dir).map_err(at(dir))?;
     let contents = removable_sweep(dir)?;
-    if folder.try_lock().is_err() {
-        return Err(RemovalError::BeingWritten(dir.to_owned()));
-    }
+    hold(&folder, dir)?;
     for run in &contents.runs {
         remove(run)?;
     }
     for path in FILES.iter().rev().map(|file| dir.join(file)).filter(|path| path.exists()) {
-        fs::remove_file(&path).map_err(io(&path))?;
+        fs::remove_file(&path).map_err(at(&path))?;
     }
-    fs::remove_dir(dir).map_err(io(dir))?;
+    fs::remove_dir(dir).map_err(at(dir))?;
     Ok(contents)
 }
