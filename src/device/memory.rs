@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 
+use super::elapsed::elapsed_ms;
 use super::error::DeviceError;
 use super::gpu::Gpu;
 
@@ -114,9 +115,8 @@ impl Stopwatch {
         work()?;
         self.record(self.end)?;
         // SAFETY: both events are alive and have been recorded.
-        let ms = unsafe {
-            result::event::synchronize(self.end).and_then(|()| result::event::elapsed(self.begin, self.end))
-        };
+        let ms =
+            unsafe { result::event::synchronize(self.end).and_then(|()| elapsed_ms(self.begin, self.end)) };
         ms.map(f64::from).map_err(DeviceError::driver("reading an event"))
     }
 

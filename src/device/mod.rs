@@ -9,6 +9,7 @@ mod adamw;
 mod arch;
 mod cache;
 mod companions;
+mod elapsed;
 mod error;
 mod facts;
 mod gpu;
@@ -26,6 +27,7 @@ pub use adamw::{
 pub use arch::Arch;
 pub use cache::Cache;
 pub use companions::{CompanionError, cupti_version, nvml_driver, nvtx_tool};
+pub use elapsed::{elapsed_ms, tells_elapsed_time};
 pub use error::DeviceError;
 pub use facts::{Card, cards, driver_cuda};
 pub use gpu::{Gpu, GpuShape};

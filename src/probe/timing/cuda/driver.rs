@@ -1,13 +1,13 @@
 //! The calls of CUDA's driver that timing needs, one wrapper each.
 
 use std::ffi::c_void;
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::{DriverError, result, sys};
 
 use super::CudaError;
+use crate::device::{elapsed_ms, tells_elapsed_time};
 
 /// A stream of libtorch's, as `CUstream`.
 pub type Stream = *mut c_void;
@@ -26,7 +26,9 @@ impl Context {
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDriver);
         }
-        elapsed_time().ok_or(CudaError::NoEvents)?;
+        if !tells_elapsed_time() {
+            return Err(CudaError::NoEvents);
+        }
         result::init()?;
         let device = result::device::get(ordinal)?;
         // SAFETY: `device` comes from the call above; `drop` releases what is retained here.
@@ -104,12 +106,8 @@ impl Event {
     /// Nanoseconds from this event to `end`, on whatever streams they were recorded. CUDA tells it in milliseconds with
     /// 24 bits of mantissa: to half a microsecond up to 8 s, to 8 µs up to 134 s.
     pub fn elapsed_ns(&self, end: &Event) -> Result<i64, DriverError> {
-        let Some(elapsed_time) = elapsed_time() else {
-            return Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
-        };
-        let mut ms = 0.0;
-        // SAFETY: both events are alive until `drop`. That they were recorded is checked by the driver.
-        unsafe { elapsed_time(&raw mut ms, self.0, end.0) }.result()?;
+        // SAFETY: both events are alive until `drop`.
+        let ms = unsafe { elapsed_ms(self.0, end.0) }?;
         Ok((f64::from(ms) * 1e6).round() as i64)
     }
 }
@@ -119,24 +117,6 @@ impl Drop for Event {
         // SAFETY: made by `create` and not used again. A failure has nobody to go to.
         let _ = unsafe { result::event::destroy(self.0) };
     }
-}
-
-type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
-
-/// The function under the name that this driver has for it: cudarc knows the newer one alone, which drivers before
-/// CUDA 12.8 lack, and panics where it is missing.
-fn elapsed_time() -> Option<ElapsedTime> {
-    static FOUND: OnceLock<Option<ElapsedTime>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // SAFETY: the driver's library, which cudarc has loaded already.
-        let library = unsafe { libloading::Library::new("libcuda.so.1") }.ok()?;
-        let names = [b"cuEventElapsedTime_v2".as_slice(), b"cuEventElapsedTime"];
-        // SAFETY: the driver declares both so.
-        let found = names.iter().find_map(|name| Some(*unsafe { library.get::<ElapsedTime>(name) }.ok()?));
-        // The function is used for as long as the program runs.
-        std::mem::forget(library);
-        found
-    })
 }
 
 /// Whether a graph is being captured on `stream`, or so that nothing may be recorded there.
