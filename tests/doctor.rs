@@ -4,10 +4,22 @@
 mod common;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use common::{Runs, program, stderr, stdout};
 use serde_json::Value;
+
+/// A copy of the program, away from its engine.
+///
+/// A child makes it: this process must not hold it open for writing, as another test's thread may start
+/// a program meanwhile, which inherits the open file until its own exec ("text file busy" for ours).
+fn copy_of_the_program(runs: &Runs) -> PathBuf {
+    let copy = runs.file("stepledger");
+    let made = Command::new("cp").arg(env!("CARGO_BIN_EXE_stepledger")).arg(&copy).status().unwrap();
+    assert!(made.success(), "cp to {}: {made}", copy.display());
+    copy
+}
 
 /// In a home of its own, without PyTorch, which takes seconds to import.
 fn doctor(program: &mut Command, runs: &Runs) -> Output {
@@ -28,9 +40,7 @@ fn check<'a>(checkup: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_program_without_its_engine_says_so() {
     let runs = Runs::new();
-    let alone = runs.file("stepledger");
-    fs::copy(env!("CARGO_BIN_EXE_stepledger"), &alone).unwrap();
-    let output = doctor(&mut Command::new(&alone), &runs);
+    let output = doctor(&mut Command::new(copy_of_the_program(&runs)), &runs);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let checkup = object(&output);
     let engine = check(&checkup, "engine");
@@ -42,10 +52,8 @@ fn a_program_without_its_engine_says_so() {
 #[test]
 fn an_engine_that_is_no_library_is_a_finding() {
     let runs = Runs::new();
-    let program = runs.file("stepledger");
-    fs::copy(env!("CARGO_BIN_EXE_stepledger"), &program).unwrap();
     fs::write(runs.file("libstepledger.so"), "no library").unwrap();
-    let output = doctor(&mut Command::new(&program), &runs);
+    let output = doctor(&mut Command::new(copy_of_the_program(&runs)), &runs);
     assert_eq!(output.status.code(), Some(1));
     let checkup = object(&output);
     let engine = check(&checkup, "engine");
@@ -82,7 +90,7 @@ const BESIDE_LIBTORCH: &str = "13.0";
 
 /// A folder with a compiler of another version, under all names that a toolkit has for it.
 #[cfg(feature = "torch")]
-fn other_compiler(runs: &Runs) -> std::path::PathBuf {
+fn other_compiler(runs: &Runs) -> PathBuf {
     let (folder, source) = (runs.file("toolkit"), runs.file("other.c"));
     fs::create_dir(&folder).unwrap();
     fs::write(&source, "int nvrtcVersion(int *major, int *minor) { *major = 99; *minor = 9; return 0; }")
