@@ -51,7 +51,7 @@ fn work(events: u64) -> f64 {
 fn observed(events: u64) -> Result<(f64, f64, i64), Box<dyn Error>> {
     let third = 1 + 4096 / events as usize;
     let seen = Rc::new(RefCell::new(Vec::new()));
-    let mut probe = Probe::start(Options::new("bench"), Counter(seen.clone()))?;
+    let mut probe = Probe::start(Options::new("bench"), Counter { steps: seen.clone(), spent: None })?;
     let mut seconds = Vec::new();
     for _ in 0..3 * third {
         let mut step = probe.step();
@@ -65,8 +65,11 @@ fn observed(events: u64) -> Result<(f64, f64, i64), Box<dyn Error>> {
     Ok((seconds[third..].iter().sum::<f64>() / steps, observer_ns as f64 / 1e9 / steps, dropped))
 }
 
-/// Keeps the steps' rows alone.
-struct Counter(Rc<RefCell<Vec<StepRow>>>);
+/// Keeps the steps' rows alone, and gives the room of the others back, as a run's folder does.
+struct Counter {
+    steps: Rc<RefCell<Vec<StepRow>>>,
+    spent: Option<Vec<AllocationRow>>,
+}
 
 impl Sink for Counter {
     fn begin(&mut self, _run: &RunRow) -> Result<(), SinkError> {
@@ -74,7 +77,12 @@ impl Sink for Counter {
     }
 
     fn push(&mut self, records: StepRecords) {
-        self.0.borrow_mut().push(records.step);
+        self.steps.borrow_mut().push(records.step);
+        self.spent = Some(records.ended);
+    }
+
+    fn spent(&mut self) -> Option<Vec<AllocationRow>> {
+        self.spent.take()
     }
 
     fn push_between(&mut self, _records: BetweenRecords) {}

@@ -235,6 +235,9 @@ impl Recorder {
     /// Files the events until the end of `step`, or all there are.
     fn file(&mut self, step: Option<i64>, identities: &[Identity], spans: &Spans) -> StepAccount {
         let Some(memory) = &mut self.memory else { return StepAccount::default() };
+        if let Some(room) = self.sink.spent() {
+            memory.lend(room);
+        }
         let account = memory.file(step, identities, spans);
         self.findings.events += account.events;
         self.findings.unexplained_bytes = self.findings.unexplained_bytes.max(account.difference_bytes);

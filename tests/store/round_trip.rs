@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use stepledger::record::*;
-use stepledger::store::{Dataset, DatasetWriter};
+use stepledger::store::{Dataset, DatasetWriter, RunFolder};
 
 use crate::rows::{self, instant};
 use crate::{Rows, create, push};
@@ -232,4 +232,24 @@ proptest! {
         prop_assert_eq!(dataset.run(), &run);
         prop_assert_eq!(Rows::read(&dir), written);
     }
+}
+
+/// A step of a million events has 64 MB of lifetimes, whose pages a probe wants to see again.
+#[test]
+fn a_folder_gives_back_the_room_of_many_lifetimes_once_they_are_its_own() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut folder = RunFolder::new(runs.path());
+    folder.begin(&rows::run("roomy", RunStatus::Running)).unwrap();
+    let (step, phases, moments, few) = rows::step(0);
+    let ended: Vec<_> = few.iter().cycle().take(MANY_LIFETIMES).cloned().collect();
+    let place = ended.as_ptr();
+    folder.push(StepRecords { step: step.clone(), phases, moments, ended });
+    folder.push(StepRecords { step, phases: vec![], moments: vec![], ended: few });
+    assert_eq!(folder.spent(), None, "nothing is written yet");
+    folder.flush(&[]).unwrap();
+    // The next flush waits for the one before.
+    folder.flush(&[]).unwrap();
+    let room = folder.spent().unwrap();
+    assert_eq!((room.as_ptr(), room.len()), (place, 0));
+    assert_eq!(folder.spent(), None, "few are not worth it");
 }

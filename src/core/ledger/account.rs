@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem;
 use std::sync::Arc;
 
-use super::batch::{Batch, Birth, End, NONE, failure};
+use super::batch::{Batch, Birth, End, NONE};
 use super::event::{Event, kind};
 use super::filing::{Filing, Place};
 use super::moments::{Moments, State};
-use crate::record::{AllocationRow, ByCategory, Category, FailedAllocation, LedgerMoment, Phase};
+use crate::record::{
+    AllocationRow, ByCategory, Category, FailedAllocation, LedgerMoment, MANY_LIFETIMES, Phase,
+};
 
 /// A block that is known for what it is by its address, not by its lifetime.
 #[derive(Debug, Clone)]
@@ -69,6 +72,8 @@ pub struct Ledger {
     batch: Batch,
     /// The blocks from earlier batches that have ended in this one.
     deaths: Vec<u64>,
+    /// For the next batch of many lifetimes.
+    room: Vec<AllocationRow>,
 }
 
 #[derive(Debug)]
@@ -114,6 +119,7 @@ impl Ledger {
             place: Place::START,
             batch: Batch::default(),
             deaths: Vec::new(),
+            room: Vec::new(),
         }
     }
 
@@ -126,10 +132,18 @@ impl Ledger {
         self.follow_lifetimes(events);
         self.identify(identities);
         let gradients_known = identities.iter().any(|known| known.filing.category == Category::Gradient);
-        self.batch.classify(gradients_known, failure(events));
+        self.batch.classify(gradients_known);
         let mut account = self.follow_totals(events, names);
         account.ended = self.bury(identities, names);
         account
+    }
+
+    /// Takes lifetimes that nobody needs any more, for their room.
+    pub fn lend(&mut self, mut room: Vec<AllocationRow>) {
+        if room.capacity() > self.room.capacity() {
+            room.clear();
+            self.room = room;
+        }
     }
 
     /// The lifetimes that have not ended, in order of birth.
@@ -264,9 +278,15 @@ impl Ledger {
         }
     }
 
+    fn room_for(&mut self, count: usize) -> Vec<AllocationRow> {
+        let mut rows = if count < MANY_LIFETIMES { Vec::new() } else { mem::take(&mut self.room) };
+        rows.reserve_exact(count);
+        rows
+    }
+
     /// Takes what has ended out of the books.
     fn bury(&mut self, identities: &[Identity], names: &dyn SiteNames) -> Vec<AllocationRow> {
-        let mut rows = Vec::with_capacity(self.deaths.len() + self.batch.ended());
+        let mut rows = self.room_for(self.deaths.len() + self.batch.ended());
         for id in self.deaths.drain(..) {
             if let Some(Survivor { row, end: Some(end) }) = self.alive.remove(&id) {
                 rows.push(ended(row, end, self.epoch_ns));

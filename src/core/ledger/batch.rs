@@ -44,6 +44,11 @@ pub struct Batch {
     /// Births whose numbers are too far from the others'.
     strays: HashMap<u64, u32>,
     places: Vec<Place>,
+    /// How many have ended.
+    ended: usize,
+    /// When an allocation could not be made, the last time, and when the step was left.
+    failed_ns: Option<i64>,
+    left_ns: Option<i64>,
 }
 
 impl Batch {
@@ -54,6 +59,7 @@ impl Batch {
         self.strays.clear();
         self.places.clear();
         self.places.push(place);
+        (self.ended, self.failed_ns, self.left_ns) = (0, None, None);
     }
 
     /// Where the run is.
@@ -61,8 +67,13 @@ impl Batch {
         self.places[self.places.len() - 1]
     }
 
-    /// A boundary, which moves the run on.
+    /// A boundary, which moves the run on, or a failure.
     pub fn pass(&mut self, event: &Event) {
+        match event.kind {
+            kind::ALLOC_FAILED => self.failed_ns = Some(event.at_ns),
+            kind::STEP_LEFT => self.left_ns = Some(event.at_ns),
+            _ => {}
+        }
         let place = self.place();
         let next = place.after(event);
         if next != place {
@@ -117,6 +128,7 @@ impl Batch {
         birth.ended_at_ns = event.at_ns;
         birth.ended_at_home = birth.thread == event.thread;
         birth.ended_in_op = event.flags & flag::IN_OP != 0;
+        self.ended += 1;
         true
     }
 
@@ -135,7 +147,8 @@ impl Batch {
     }
 
     /// Files by lifetime every block that is not known by identity.
-    pub fn classify(&mut self, gradients_known: bool, failure: Option<Failure>) {
+    pub fn classify(&mut self, gradients_known: bool) {
+        let failure = self.failure();
         for birth in self.births.iter_mut().filter(|birth| birth.filing.is_none()) {
             let life = life(birth, &self.places, failure);
             birth.filing = Some(file_by_lifetime(&life, gradients_known));
@@ -153,7 +166,13 @@ impl Batch {
 
     /// How many have ended.
     pub fn ended(&self) -> usize {
-        self.births.iter().filter(|birth| birth.ended != NONE).count()
+        self.ended
+    }
+
+    /// What went wrong: the last allocation that could not be made, or else that the step was left.
+    fn failure(&self) -> Option<Failure> {
+        let at_ns = self.failed_ns.or(self.left_ns)?;
+        Some(Failure { at_ns, left: self.left_ns.is_some() })
     }
 }
 
@@ -180,18 +199,10 @@ fn life(birth: &Birth, places: &[Place], failure: Option<Failure>) -> Life {
 
 /// That something went wrong in a step.
 #[derive(Debug, Clone, Copy)]
-pub struct Failure {
+struct Failure {
     at_ns: i64,
     /// The step was left for it, and not finished all the same.
     left: bool,
-}
-
-/// What went wrong among these events: the last allocation that could not be made, or else that the step was left.
-pub fn failure(events: &[Event]) -> Option<Failure> {
-    let last = |kind: u8| events.iter().rfind(|event| event.kind == kind);
-    let left = last(kind::STEP_LEFT);
-    let failed = last(kind::ALLOC_FAILED).or(left)?;
-    Some(Failure { at_ns: failed.at_ns, left: left.is_some() })
 }
 
 #[cfg(test)]

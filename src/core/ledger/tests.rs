@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{Event, Filing, Identity, Ledger, NodeTime, Site, SiteNames, StepAccount, flag, kind};
-use crate::record::{Category, Detail, Moment, Phase};
+use crate::record::{Category, Detail, MANY_LIFETIMES, Moment, Phase};
 
 /// Writes a stream as the hook would: numbers, totals and instants come by themselves.
 #[derive(Default)]
@@ -327,6 +327,27 @@ fn numbers_far_from_the_others_are_found_too() {
 }
 
 /// What a random step does next.
+/// Those who lent it see its pages again, and none of what was in it.
+#[test]
+fn many_lifetimes_are_told_in_the_room_that_was_lent() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    let mut told = |number: u64, blocks: usize, ledger: &mut Ledger| {
+        stream.step(number, |stream| {
+            let made: Vec<_> = (0..blocks).map(|_| stream.alloc(8)).collect();
+            made.into_iter().for_each(|id| stream.free(id));
+        });
+        file(ledger, &mut stream, &[]).ended
+    };
+    let first = told(0, MANY_LIFETIMES, &mut ledger);
+    let place = first.as_ptr();
+    ledger.lend(first);
+    let few = told(1, 10, &mut ledger);
+    assert!((few.len(), few.capacity() < MANY_LIFETIMES) == (10, true), "few need no such room");
+    let again = told(2, MANY_LIFETIMES, &mut ledger);
+    assert_eq!((again.as_ptr(), again.len()), (place, MANY_LIFETIMES));
+    assert!(again.iter().all(|row| row.step == Some(2)));
+}
+
 #[derive(Debug, Clone)]
 enum Deed {
     Alloc(i64, bool),

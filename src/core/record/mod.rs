@@ -17,7 +17,7 @@ pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,
 };
-pub use sink::{BetweenRecords, Sink, SinkError, StepRecords};
+pub use sink::{BetweenRecords, MANY_LIFETIMES, Sink, SinkError, StepRecords};
 pub use words::{
     Category, Detail, EvidenceLevel, Moment, Phase, RECOMPUTE, RunStatus, SpanKind, Trace, UnknownWord,
 };

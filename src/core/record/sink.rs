@@ -25,6 +25,10 @@ pub struct BetweenRecords {
     pub ended: Vec<AllocationRow>,
 }
 
+/// From so many lifetimes on (1 MiB) their room is worth giving back: an allocator has such pages from the system afresh
+/// each time, which costs more than filling them.
+pub const MANY_LIFETIMES: usize = 1 << 13;
+
 /// Takes a run's records, in order: `begin`, any number of `push`, `push_between` and `flush`, `end`.
 pub trait Sink {
     /// Opens the run. Nothing else is called before it has succeeded.
@@ -36,6 +40,11 @@ pub trait Sink {
     /// Takes what belongs to no finished step: a validation pass, a step that was left unfinished, lifetimes
     /// that ended after the last step.
     fn push_between(&mut self, records: BetweenRecords);
+
+    /// Lifetimes that it was given and needs no more, [`MANY_LIFETIMES`] or more, for their room.
+    fn spent(&mut self) -> Option<Vec<AllocationRow>> {
+        None
+    }
 
     /// Makes everything pushed so far safe against a crash, or begins to: a sink may write in the background
     /// and bring an error with the next call. `open` are the lifetimes that go on.

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::{DatasetWriter, StoreError};
-use crate::record::{AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepRecords};
+use crate::record::{AllocationRow, BetweenRecords, MANY_LIFETIMES, RunRow, Sink, SinkError, StepRecords};
 
 /// Keeps a run in a folder of its own, `<out>/<run_id>/`.
 ///
@@ -35,6 +35,8 @@ enum Order {
 struct Writer {
     orders: Sender<Order>,
     outcomes: Receiver<Result<(), StoreError>>,
+    /// Lifetimes that the dataset has taken over.
+    spent: Receiver<Vec<AllocationRow>>,
     thread: JoinHandle<()>,
     /// Whether an order's outcome has not been heard yet.
     busy: bool,
@@ -59,6 +61,11 @@ impl Sink for RunFolder {
 
     fn push_between(&mut self, records: BetweenRecords) {
         self.pending.between.push(records);
+    }
+
+    /// The roomiest of those that have come back.
+    fn spent(&mut self) -> Option<Vec<AllocationRow>> {
+        self.writer.as_ref()?.spent.try_iter().max_by_key(Vec::capacity)
     }
 
     fn flush(&mut self, open: &[AllocationRow]) -> Result<(), SinkError> {
@@ -86,8 +93,9 @@ impl Writer {
     fn start(dataset: DatasetWriter) -> Self {
         let (orders, received) = channel();
         let (answers, outcomes) = channel();
-        let thread = thread::spawn(move || work(dataset, &received, &answers));
-        Writer { orders, outcomes, thread, busy: false }
+        let (back, spent) = channel();
+        let thread = thread::spawn(move || work(dataset, &received, &answers, &back));
+        Writer { orders, outcomes, spent, thread, busy: false }
     }
 
     fn order(&mut self, order: Order) {
@@ -109,17 +117,22 @@ impl Writer {
 /// up. It still leaves a tenth of a busy core, several times what encoding takes.
 const WRITER_NICENESS: i32 = 10;
 
-fn work(mut dataset: DatasetWriter, orders: &Receiver<Order>, outcomes: &Sender<Result<(), StoreError>>) {
+fn work(
+    mut dataset: DatasetWriter,
+    orders: &Receiver<Order>,
+    outcomes: &Sender<Result<(), StoreError>>,
+    back: &Sender<Vec<AllocationRow>>,
+) {
     // Of this thread alone, as Linux has it. Where it may not be changed, all is well but for some jitter.
     let _ = rustix::process::setpriority_process(None, WRITER_NICENESS);
     for order in orders {
         let outcome = match order {
             Order::Flush(batch, open) => {
-                push(&mut dataset, batch);
+                push(&mut dataset, batch, back);
                 dataset.flush(&open)
             }
             Order::Finish(batch, open, run) => {
-                push(&mut dataset, batch);
+                push(&mut dataset, batch, back);
                 // Nobody listens any more if this fails to be sent.
                 let _ = outcomes.send(dataset.finish(&run, &open).map(|_| ()));
                 return;
@@ -129,9 +142,13 @@ fn work(mut dataset: DatasetWriter, orders: &Receiver<Order>, outcomes: &Sender<
     }
 }
 
-fn push(dataset: &mut DatasetWriter, batch: Batch) {
-    for StepRecords { step, phases, moments, ended } in batch.steps {
-        dataset.push(step, phases, moments, ended);
+fn push(dataset: &mut DatasetWriter, batch: Batch, back: &Sender<Vec<AllocationRow>>) {
+    for StepRecords { step, phases, moments, mut ended } in batch.steps {
+        dataset.push_leaving_room(step, phases, moments, &mut ended);
+        if ended.capacity() >= MANY_LIFETIMES {
+            // At the run's end nobody wants it.
+            let _ = back.send(ended);
+        }
     }
     batch.between.into_iter().for_each(|records| dataset.push_between(records));
 }

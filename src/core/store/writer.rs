@@ -69,12 +69,23 @@ impl DatasetWriter {
         step: StepRow,
         phases: Vec<PhaseRow>,
         moments: Vec<LedgerMoment>,
-        closed: Vec<AllocationRow>,
+        mut closed: Vec<AllocationRow>,
+    ) {
+        self.push_leaving_room(step, phases, moments, &mut closed);
+    }
+
+    /// [`push`](Self::push), which leaves the room of `closed`.
+    pub(super) fn push_leaving_room(
+        &mut self,
+        step: StepRow,
+        phases: Vec<PhaseRow>,
+        moments: Vec<LedgerMoment>,
+        closed: &mut Vec<AllocationRow>,
     ) {
         self.steps.push(step);
         self.phases.extend(phases);
         self.ledger.extend(moments.into_iter().flat_map(spread));
-        self.allocations.extend(closed);
+        self.allocations.append(closed);
     }
 
     /// Buffers what belongs to no finished step.
