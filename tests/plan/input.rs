@@ -85,6 +85,25 @@ fn measured_runs_of_any_program_make_a_plan() {
 }
 
 #[test]
+fn runs_of_one_id_in_several_folders_are_all_used_and_copies_are_named() {
+    let runs = Runs::new();
+    for (minute, batch, folder) in [(0, 2, "o2"), (1, 4, "o4"), (1, 4, "copied")] {
+        MadeUp::new("same", minute, batch).write(&runs.file(folder));
+    }
+    // A folder that is named twice is none of a copy.
+    let answer = plan(&runs, "--capacity-mb 48 --from o2 o4 ./o4 o4/same");
+    assert_eq!(policy(&answer, "none")["fit"]["batches"], serde_json::json!([2, 4]));
+    assert_eq!(
+        (&policy(&answer, "none")["max_batch"], &answer["not_used"]),
+        (&16.into(), &serde_json::json!([]))
+    );
+    let answer = plan(&runs, "--capacity-mb 48 --from o2 o4 copied");
+    assert_eq!(policy(&answer, "none")["fit"]["runs"], 2);
+    let why = answer["not_used"][0]["why"].as_str().unwrap();
+    assert!(why.contains("a copy of run same"), "{why}");
+}
+
+#[test]
 fn what_a_device_was_measured_to_do_bounds_what_was_not_measured() {
     let runs = Runs::new();
     calibrate(&runs.file("home"), 0.1);

@@ -1,6 +1,6 @@
 //! `stepledger plan`: the largest batch that fits, and the best way to train with it.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -174,22 +174,13 @@ fn capacity_bytes(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> any
     })
 }
 
-/// All runs in these folders, each once, and those that cannot be read.
+/// All runs in these folders, and those that cannot be read.
 fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)> {
-    let mut runs = BTreeMap::new();
+    let mut runs = Vec::new();
     let mut unreadable = Vec::new();
-    for dir in folders
-        .iter()
-        .map(|folder| runs_of(folder))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Exit::input)?
-        .concat()
-    {
+    for dir in run_dirs(folders).map_err(Exit::input)? {
         match read(&dir) {
-            // Folders that hold each other name a run twice.
-            Ok(run) => {
-                runs.insert(run.run_id.clone(), run);
-            }
+            Ok(run) => runs.push(run),
             Err(error) => unreadable.push(NotUsed { run: dir.display().to_string(), why: error.to_string() }),
         }
     }
@@ -197,7 +188,19 @@ fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)
         let why = unreadable.iter().map(|run| format!("\n  {}", run.why)).collect::<String>();
         return Err(Exit::input(format!("no run in the folders given with --from can be read{why}")));
     }
-    Ok((runs.into_values().collect(), unreadable))
+    runs.sort_by(|one, other| (&one.run_id, one.started_at).cmp(&(&other.run_id, other.started_at)));
+    Ok((runs, unreadable))
+}
+
+/// The folders of all runs, each once: folders that hold each other name a run twice.
+fn run_dirs(folders: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
+    let mut seen = HashSet::new();
+    let mut dirs = Vec::new();
+    for folder in folders {
+        dirs.extend(runs_of(folder)?);
+    }
+    dirs.retain(|dir| seen.insert(dir.canonicalize().unwrap_or_else(|_| dir.clone())));
+    Ok(dirs)
 }
 
 fn runs_of(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {

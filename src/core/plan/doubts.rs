@@ -1,5 +1,6 @@
 //! What a plan must not claim, from made-up runs.
 
+use chrono::DateTime;
 use serde_json::json;
 
 use super::tests::{MIB, gpt, measured, object, policy, request, toy};
@@ -59,6 +60,22 @@ fn a_kink_below_the_runs_is_not_said_to_lie_beyond_them() {
     let plan = plan(&request(runs, 13 * MIB)).unwrap();
     let notes = &policy(&plan, "none").notes;
     assert!(notes.iter().any(|note| note.contains("a kink below them")), "{notes:?}");
+}
+
+/// Ids are given by hand, and `calibrate --noise` names its runs alike each time.
+#[test]
+fn runs_that_share_an_id_are_all_used_and_a_copy_is_none() {
+    let same = |batch, second| Measured {
+        run_id: "same".to_owned(),
+        started_at: DateTime::from_timestamp(second, 0).unwrap(),
+        ..measured("none", batch)
+    };
+    let runs = vec![same(2, 0), same(4, 60), same(4, 60)];
+    let plan = plan(&request(runs, 2_000)).unwrap();
+    let none = policy(&plan, "none");
+    assert_eq!((none.max_batch, none.fit.as_ref().map(|fit| fit.runs)), (Some(10), Some(2)));
+    let [NotUsed { run, why }] = &plan.not_used[..] else { panic!("{:?}", plan.not_used) };
+    assert!(run == "same" && why.contains("a copy of run same"), "{why}");
 }
 
 /// As `stepledger calibrate` leaves them, with products of `f32` at this rate.

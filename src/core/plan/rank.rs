@@ -189,18 +189,21 @@ fn room(best: &Candidate, second: &Candidate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::super::tests::{measured, policy, request};
     use super::super::{Measured, Plan, plan, trials};
     use crate::record::EvidenceLevel;
 
     /// The plan for 3,100 bytes, which hold 21 of `none` and 42 of `full`, from runs of these policies, batches and ms.
     fn planned(runs: &[(&str, i64, f64)]) -> Plan {
-        let run = |&(checkpoint, batch, ms): &(&str, i64, f64)| Measured {
+        let run = |(second, &(checkpoint, batch, ms)): (i64, &(&str, i64, f64))| Measured {
+            started_at: DateTime::from_timestamp(second, 0).unwrap(),
             step_ms: Some(ms),
             peak_bytes: Some(1_000 + if checkpoint == "full" { 50 } else { 100 } * batch),
             ..measured(checkpoint, batch)
         };
-        plan(&request(runs.iter().map(run).collect(), 3_100)).unwrap()
+        plan(&request((0..).zip(runs).map(run).collect(), 3_100)).unwrap()
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub const MIB: i64 = 1 << 20;
 pub fn measured(checkpoint: &str, batch: i64) -> Measured {
     Measured {
         run_id: format!("{checkpoint}-{batch}"),
+        started_at: Default::default(),
         program: "mine".to_owned(),
         status: RunStatus::Complete,
         reason: None,
