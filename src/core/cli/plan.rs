@@ -17,7 +17,7 @@ use super::settings::settings;
 use super::show::write_json;
 use super::terminal;
 use super::words::{bytes_of, mebibytes, one_of};
-use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make};
+use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make, some_of};
 use crate::record::{Machine, ReferenceRates, Trace};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Calibrations, Dataset, StoreError, home, is_run_folder, run_folders};
@@ -33,7 +33,7 @@ Exit code 1 means that nothing fits, or that --verify found otherwise than predi
 
 Examples:
   stepledger plan --capacity-mb 64                    from theory, for the default GPT
-  stepledger plan --capacity-mb 64 --layers 48        ... which blocks to recompute in a deep one
+  stepledger plan --capacity-mb 256 --layers 48       ... which blocks to recompute in a deep one
   stepledger plan --capacity-mb 64 --from runs        from all runs in a folder
   stepledger plan --capacity-mb 64 --from runs/sweep-1 runs/20260131-gpt --json
   stepledger plan --capacity-mb 64 --from runs --verify";
@@ -185,8 +185,8 @@ fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)
         }
     }
     if runs.is_empty() && !folders.is_empty() {
-        let why = unreadable.iter().map(|run| format!("\n  {}", run.why)).collect::<String>();
-        return Err(Exit::input(format!("no run in the folders given with --from can be read{why}")));
+        let why = some_of(unreadable.iter().map(|run| run.why.clone()));
+        return Err(Exit::input(format!("no run in the folders given with --from can be read:{why}")));
     }
     runs.sort_by(|one, other| (&one.run_id, one.started_at).cmp(&(&other.run_id, other.started_at)));
     Ok((runs, unreadable))
