@@ -37,6 +37,7 @@ fn heading(plan: &Plan) -> String {
     let all = match plan.capacity_from {
         CapacityFrom::Asked => "",
         CapacityFrom::Machine => ", all of the machine's memory",
+        CapacityFrom::Cgroup => ", all that a cgroup leaves of the machine's memory",
     };
     let what = format!(
         "Plan for {} ({} bytes{all}): {} on {}",
