@@ -94,7 +94,7 @@ fn measured_runs_of_any_program_make_a_plan() {
 fn runs_of_one_id_in_several_folders_are_all_used_and_copies_are_named() {
     let runs = Runs::new();
     for (minute, batch, folder) in [(0, 2, "o2"), (1, 4, "o4"), (1, 4, "copied")] {
-        MadeUp::new("same", minute, batch).write(&runs.file(folder));
+        MadeUp { workers: 0, ..MadeUp::new("same", minute, batch) }.write(&runs.file(folder));
     }
     // A folder that is named twice is none of a copy.
     let answer = plan(&runs, "--capacity-mb 48 --from o2 o4 ./o4 o4/same");
