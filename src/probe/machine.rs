@@ -11,7 +11,7 @@ pub fn machine() -> Machine {
         os: os(),
         cpu: field("/proc/cpuinfo", "model name"),
         logical_cpus: std::thread::available_parallelism().ok().map(|count| count.get() as i64),
-        memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|value| kib_to_bytes(&value)),
+        memory_bytes: read("/proc/meminfo").and_then(|facts| Machine::memory_in(&facts)),
         torch_threads: Some(i64::from(tch::get_num_threads())),
     }
 }
@@ -37,8 +37,4 @@ fn field(path: &str, key: &str) -> Option<String> {
         let (name, value) = line.split_once(':')?;
         (name.trim() == key).then(|| value.trim().to_owned())
     })
-}
-
-fn kib_to_bytes(value: &str) -> Option<i64> {
-    value.strip_suffix("kB")?.trim().parse::<i64>().ok().map(|kib| kib * 1024)
 }

@@ -7,7 +7,7 @@ use super::hook;
 use super::machine::machine;
 use super::options::Options;
 use super::timing::device_facts;
-use crate::record::{DeviceFacts, RunRow, RunStatus, SCHEMA_VERSION, Trace};
+use crate::record::{DeviceFacts, RunRow, RunStatus, SCHEMA_VERSION, Trace, id_tail};
 
 /// The run's row as it begins.
 pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow {
@@ -77,9 +77,8 @@ const ON_A_GPU: [&str; 3] = [
 fn new_run_id(program: &str, started_at: DateTime<Utc>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let program: String = program.chars().map(plain).collect();
-    let tail =
-        (u64::from(std::process::id()) << 20 ^ u64::from(started_at.timestamp_subsec_nanos())) & 0xf_ffff;
-    format!("{}-{program}-{tail:05x}", started_at.format("%Y%m%d-%H%M%S"))
+    let tail = id_tail(started_at, std::process::id());
+    format!("{}-{program}-{tail}", started_at.format("%Y%m%d-%H%M%S"))
 }
 
 fn device_name(device: Device) -> String {

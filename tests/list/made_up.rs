@@ -15,11 +15,13 @@ pub struct MadeUp {
     pub batch: i64,
     pub status: RunStatus,
     pub steps: i64,
+    /// Of its loader: something that runs may differ in.
+    pub workers: i64,
 }
 
 impl MadeUp {
     pub const fn new(id: &'static str, minute: i64, batch: i64) -> Self {
-        MadeUp { id, minute, batch, status: RunStatus::Complete, steps: 3 }
+        MadeUp { id, minute, batch, status: RunStatus::Complete, steps: 3, workers: minute }
     }
 
     /// Writes it and closes it; returns its folder.
@@ -67,7 +69,7 @@ impl MadeUp {
 
     fn run(&self) -> RunRow {
         let config = json!({
-            "batch": self.batch, "checkpoint": "none", "dtype": "f32", "loader": { "workers": self.minute },
+            "batch": self.batch, "checkpoint": "none", "dtype": "f32", "loader": { "workers": self.workers },
         });
         RunRow {
             schema_version: SCHEMA_VERSION,

@@ -43,7 +43,13 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (_, text, _) = outcome(&runs, "");
-    assert!(text.contains("all of the machine's memory"), "{text}");
+    let answer = plan(&runs, "");
+    let whose = match answer["capacity_from"].as_str() {
+        Some("machine") => "all of the machine's memory",
+        Some("cgroup") => "all that a cgroup leaves",
+        other => panic!("{other:?}"),
+    };
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(whose), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -82,6 +88,25 @@ fn measured_runs_of_any_program_make_a_plan() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (_, text, _) = outcome(&runs, "--capacity-mb 9 --from runs");
     assert!(text.contains("none, batch 3: peak exact") && text.contains("within"), "{text}");
+}
+
+#[test]
+fn runs_of_one_id_in_several_folders_are_all_used_and_copies_are_named() {
+    let runs = Runs::new();
+    for (minute, batch, folder) in [(0, 2, "o2"), (1, 4, "o4"), (1, 4, "copied")] {
+        MadeUp { workers: 0, ..MadeUp::new("same", minute, batch) }.write(&runs.file(folder));
+    }
+    // A folder that is named twice is none of a copy.
+    let answer = plan(&runs, "--capacity-mb 48 --from o2 o4 ./o4 o4/same");
+    assert_eq!(policy(&answer, "none")["fit"]["batches"], serde_json::json!([2, 4]));
+    assert_eq!(
+        (&policy(&answer, "none")["max_batch"], &answer["not_used"]),
+        (&16.into(), &serde_json::json!([]))
+    );
+    let answer = plan(&runs, "--capacity-mb 48 --from o2 o4 copied");
+    assert_eq!(policy(&answer, "none")["fit"]["runs"], 2);
+    let why = answer["not_used"][0]["why"].as_str().unwrap();
+    assert!(why.contains("a copy of run same"), "{why}");
 }
 
 #[test]

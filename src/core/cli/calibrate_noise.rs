@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use chrono::Utc;
 
@@ -10,7 +11,7 @@ use super::exit::{DONE, Exit, Outcome};
 use super::grid_args::setup;
 use super::show::write_json;
 use crate::compare::{noise, read_sides, signed_pct};
-use crate::record::RunStatus;
+use crate::record::{RunStatus, id_tail};
 use crate::stats::{FEWEST_STEPS, SURE_STEPS};
 use crate::store::{Calibrations, Noise};
 use crate::sweep::{Program, Ran, SweepError};
@@ -19,7 +20,9 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     refuse_few_steps(&args.flags).map_err(Exit::input)?;
     let (home, mut known) = kept()?;
     let program = Program::this()?;
-    let folder = args.out.join(format!("noise-{}", Utc::now().format("%Y%m%d-%H%M%S")));
+    let now = Utc::now();
+    let tail = id_tail(now, process::id());
+    let folder = args.out.join(format!("noise-{}-{tail}", now.format("%Y%m%d-%H%M%S")));
     let (found, path) =
         measure(args, &folder, (&home, &mut known), |out, run_id| program.run(out, run_id, &args.flags))?;
     tell(&found, args.json)?;
@@ -59,16 +62,17 @@ fn refuse_few_steps(flags: &[String]) -> Result<(), String> {
 /// The folders of the first and the second runs of the pairs.
 const SIDES: [&str; 2] = ["a", "b"];
 
-/// Runs the pairs; which side comes first takes turns, so that no order is in the difference.
+/// Runs the pairs, each run called after the folder, so that no other calibration has one of its name; which side comes first takes turns, so that no order is in the difference.
 fn make_pairs(
     pairs: u32,
     folder: &Path,
     make: impl Fn(&Path, &str) -> Result<Ran, SweepError>,
 ) -> anyhow::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
     for pair in 0..pairs {
         let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for side in order.map(|side| SIDES[side]) {
-            completed(make(&folder.join(side), &format!("{side}-{pair:04}"))?)?;
+            completed(make(&folder.join(side), &format!("{name}-{side}-{pair:04}"))?)?;
         }
         eprintln!("pair {} of {pairs}", pair + 1);
     }
@@ -151,7 +155,10 @@ mod tests {
                 Ok(make(out, run_id, minute, Made::default()))
             });
         let (noise, path) = found.unwrap();
-        assert_eq!(made.borrow()[..5], ["a-0000", "b-0000", "b-0001", "a-0001", "a-0002"]);
+        assert_eq!(
+            made.borrow()[..5],
+            ["a-0000", "b-0000", "b-0001", "a-0001", "a-0002"].map(|id| format!("runs-{id}"))
+        );
         assert!(noise.half_width_pct > 0.0 && noise.half_width_pct < 0.5 && noise.pairs == 5, "{noise:?}");
         assert_eq!((path, noise.flags.join(" ")), (home.join("calibration.json"), "--threads 1".to_owned()));
         let kept = Calibrations::load(&home).unwrap();

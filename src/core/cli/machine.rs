@@ -3,6 +3,7 @@
 use std::fs;
 use std::thread;
 
+use super::cgroup::{least_limit, limit_files};
 use crate::record::Machine;
 
 /// Its name; runs record it.
@@ -13,10 +14,13 @@ pub fn host() -> Option<String> {
 
 /// All of its memory.
 pub fn memory_bytes() -> Option<i64> {
-    let facts = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = facts.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    Machine::memory_in(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+/// What control groups leave to this process, where they set a limit.
+pub fn cgroup_limit_bytes() -> Option<i64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    least_limit(limit_files(&groups).into_iter().filter_map(|file| fs::read_to_string(file).ok()))
 }
 
 /// What tells this machine from others: calibrations are kept for it.

@@ -6,6 +6,7 @@
 mod baseline;
 mod calibrate;
 mod calibrate_noise;
+mod cgroup;
 mod compare;
 mod doctor;
 mod doctor_engine;

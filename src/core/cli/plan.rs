@@ -1,6 +1,6 @@
 //! `stepledger plan`: the largest batch that fits, and the best way to train with it.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::settings::settings;
 use super::show::write_json;
 use super::terminal;
 use super::words::{bytes_of, mebibytes, one_of};
-use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make};
+use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make, some_of};
 use crate::record::{Machine, ReferenceRates, Trace};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Calibrations, Dataset, StoreError, home, is_run_folder, run_folders};
@@ -33,7 +33,7 @@ Exit code 1 means that nothing fits, or that --verify found otherwise than predi
 
 Examples:
   stepledger plan --capacity-mb 64                    from theory, for the default GPT
-  stepledger plan --capacity-mb 64 --layers 48        ... which blocks to recompute in a deep one
+  stepledger plan --capacity-mb 256 --layers 48       ... which blocks to recompute in a deep one
   stepledger plan --capacity-mb 64 --from runs        from all runs in a folder
   stepledger plan --capacity-mb 64 --from runs/sweep-1 runs/20260131-gpt --json
   stepledger plan --capacity-mb 64 --from runs --verify";
@@ -41,7 +41,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = AFTER_HELP)]
 pub struct PlanArgs {
-    /// The memory to fit into, in MiB [default: the machine's, for the CPU]
+    /// The memory to fit into, in MiB [default: the machine's, or its cgroup's, for the CPU]
     #[arg(long, value_name = "N", value_parser = mebibytes)]
     capacity_mb: Option<f64>,
     /// Measured runs to plan from: their folders, or folders of runs
@@ -119,8 +119,7 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
         given.insert("device".to_owned(), training.device.clone().into());
     }
     given.extend(args.trace.map(|trace| ("trace".to_owned(), trace.as_str().into())));
-    let capacity_bytes = capacity_bytes(args.capacity_mb, &training.device, &runs)?;
-    let capacity_from = args.capacity_mb.map_or(CapacityFrom::Machine, |_| CapacityFrom::Asked);
+    let (capacity_bytes, capacity_from) = capacity(args.capacity_mb, &training.device, &runs)?;
     let (device, defaults) = (training.device.clone(), defaults()?);
     let rates = match runs.first() {
         Some(run) => rates(&run.machine, &run.device, run.machine.torch_threads),
@@ -158,46 +157,62 @@ fn defaults() -> anyhow::Result<Map<String, Value>> {
 }
 
 /// What was asked for, or all of the machine that the runs were made on, or of this one.
-fn capacity_bytes(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> anyhow::Result<i64> {
+fn capacity(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> anyhow::Result<(i64, CapacityFrom)> {
     if let Some(mb) = asked_mb {
-        return Ok(bytes_of(mb));
+        return Ok((bytes_of(mb), CapacityFrom::Asked));
     }
-    let device = runs.first().map_or(device, |run| run.device.as_str());
-    let memory = match runs.first() {
+    let run = runs.first();
+    let device = run.map_or(device, |run| run.device.as_str());
+    let memory = match run {
         Some(run) => run.device_memory_bytes,
         None => machine::memory_bytes().filter(|_| device == "cpu"),
     };
-    memory.ok_or_else(|| {
+    // Of another machine's groups nothing is known here.
+    let is_here = device == "cpu" && run.is_none_or(|run| run.machine.host == machine::host());
+    let limit = machine::cgroup_limit_bytes().filter(|_| is_here);
+    let all = memory.map(|memory| all_there_is(memory, limit));
+    all.ok_or_else(|| {
         Exit::input(format!(
             "the memory of {device} is not known here: say what to fit into with --capacity-mb"
         ))
     })
 }
 
-/// All runs in these folders, each once, and those that cannot be read.
+/// A container's share of a machine's memory may be less than the machine has.
+fn all_there_is(memory: i64, limit: Option<i64>) -> (i64, CapacityFrom) {
+    match limit {
+        Some(limit) if limit < memory => (limit, CapacityFrom::Cgroup),
+        _ => (memory, CapacityFrom::Machine),
+    }
+}
+
+/// All runs in these folders, and those that cannot be read.
 fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)> {
-    let mut runs = BTreeMap::new();
+    let mut runs = Vec::new();
     let mut unreadable = Vec::new();
-    for dir in folders
-        .iter()
-        .map(|folder| runs_of(folder))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Exit::input)?
-        .concat()
-    {
+    for dir in run_dirs(folders).map_err(Exit::input)? {
         match read(&dir) {
-            // Folders that hold each other name a run twice.
-            Ok(run) => {
-                runs.insert(run.run_id.clone(), run);
-            }
+            Ok(run) => runs.push(run),
             Err(error) => unreadable.push(NotUsed { run: dir.display().to_string(), why: error.to_string() }),
         }
     }
     if runs.is_empty() && !folders.is_empty() {
-        let why = unreadable.iter().map(|run| format!("\n  {}", run.why)).collect::<String>();
-        return Err(Exit::input(format!("no run in the folders given with --from can be read{why}")));
+        let why = some_of(unreadable.iter().map(|run| run.why.clone()));
+        return Err(Exit::input(format!("no run in the folders given with --from can be read:{why}")));
     }
-    Ok((runs.into_values().collect(), unreadable))
+    runs.sort_by(|one, other| (&one.run_id, one.started_at).cmp(&(&other.run_id, other.started_at)));
+    Ok((runs, unreadable))
+}
+
+/// The folders of all runs, each once: folders that hold each other name a run twice.
+fn run_dirs(folders: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
+    let mut seen = HashSet::new();
+    let mut dirs = Vec::new();
+    for folder in folders {
+        dirs.extend(runs_of(folder)?);
+    }
+    dirs.retain(|dir| seen.insert(dir.canonicalize().unwrap_or_else(|_| dir.clone())));
+    Ok(dirs)
 }
 
 fn runs_of(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
@@ -211,4 +226,18 @@ fn runs_of(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
 fn read(dir: &Path) -> Result<Measured, StoreError> {
     let dataset = Dataset::open(dir)?;
     Ok(Measured::of(dataset.run(), &dataset.steps()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smaller_of_the_machine_s_memory_and_its_groups_limit_is_all_there_is() {
+        let gib = |n: i64| n << 30;
+        assert_eq!(all_there_is(gib(16), Some(gib(2))), (gib(2), CapacityFrom::Cgroup));
+        for limit in [None, Some(gib(16)), Some(i64::MAX)] {
+            assert_eq!(all_there_is(gib(16), limit), (gib(16), CapacityFrom::Machine));
+        }
+    }
 }

@@ -1,14 +1,15 @@
 //! `stepledger plan --verify`: the plan put to the test, by runs of this very program.
 
 use std::path::Path;
+use std::process;
 
 use anyhow::anyhow;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::exit::Exit;
 use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
-use crate::record::Trace;
+use crate::record::{Trace, id_tail};
 use crate::store::Dataset;
 use crate::sweep::Program;
 use crate::theory::ModelKind;
@@ -43,7 +44,7 @@ fn put_to_the_test(
         trial.batch,
         trial.checkpoint.as_deref().unwrap_or("none")
     );
-    let run_id = format!("plan-{}-b{}", Utc::now().format("%Y%m%d-%H%M%S"), trial.batch);
+    let run_id = run_id(trial.batch, Utc::now(), process::id());
     let flags = flags(plan, defaults, &trial);
     let ran = Program::this()?.run(out, &run_id, &flags)?;
     let dataset = Dataset::open(&ran.dir).map_err(|error| {
@@ -51,6 +52,11 @@ fn put_to_the_test(
         anyhow!("stepledger run {} left no account: {told}", flags.join(" "))
     })?;
     Ok(Verified::of(trial, &Measured::of(dataset.run(), &dataset.steps()?), plan.capacity_bytes))
+}
+
+/// Sorts by time; the tail tells apart verifications that begin in the same second.
+fn run_id(batch: i64, at: DateTime<Utc>, process: u32) -> String {
+    format!("plan-{}-b{batch}-{}", at.format("%Y%m%d-%H%M%S"), id_tail(at, process))
 }
 
 fn flags(plan: &Plan, defaults: &Map<String, Value>, trial: &Trial) -> Vec<String> {
@@ -66,4 +72,17 @@ fn flags(plan: &Plan, defaults: &Map<String, Value>, trial: &Trial) -> Vec<Strin
         flags.extend(["--trace", Trace::Ops.as_str()].map(str::to_owned));
     }
     flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verifications_of_one_second_have_runs_of_their_own() {
+        let at = |millis: i64| DateTime::from_timestamp_millis(1_769_860_800_000 + millis).unwrap();
+        let one = run_id(24, at(1), 7);
+        assert!(one.starts_with("plan-20260131-120000-b24-"), "{one}");
+        assert!(one != run_id(24, at(2), 7) && one != run_id(24, at(1), 8) && one != run_id(25, at(1), 7));
+    }
 }

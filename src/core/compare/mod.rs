@@ -23,6 +23,8 @@ mod repeat;
 mod schedule;
 mod setting;
 mod side;
+#[cfg(test)]
+mod simulation;
 mod sound;
 mod verdict;
 

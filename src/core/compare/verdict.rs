@@ -162,7 +162,8 @@ fn judged(paired: &Paired, quantity: Quantity, margin: Margin, apart: Option<Str
         Place::Across => (Verdict::CannotTell, across(paired, &span, margin)),
     };
     let enough = interval.n >= ENOUGH_PAIRS;
-    let proven = enough && apart.is_none();
+    // Enough repeats are not all that it takes: an interval across the margin's end is none that is clear.
+    let proven = enough && paired.place != Place::Across && apart.is_none();
     Decision {
         verdict,
         reason: apart.map_or(reason.clone(), |why| format!("{reason}; but {why}")),

@@ -1,5 +1,6 @@
 //! What a plan must not claim, from made-up runs.
 
+use chrono::DateTime;
 use serde_json::json;
 
 use super::tests::{MIB, gpt, measured, object, policy, request, toy};
@@ -54,11 +55,54 @@ fn a_peak_beyond_the_runs_is_exact_only_where_theory_says_the_same() {
 }
 
 #[test]
+fn two_batches_of_a_program_of_ones_own_do_not_hide_that_they_show_no_kink() {
+    let noted = |runs| {
+        let plan = plan(&request(runs, 2_000)).unwrap();
+        policy(&plan, "none").notes.iter().any(|note| note.contains("measure a third"))
+    };
+    assert!(noted(vec![measured("none", 2), measured("none", 4)]));
+    assert!(!noted(vec![measured("none", 2), measured("none", 4), measured("none", 8)]));
+    let toys = plan(&request(vec![toy(json!({}), 4), toy(json!({}), 8)], 64 * MIB)).unwrap();
+    assert_eq!(policy(&toys, "none").notes, Vec::<String>::new(), "theory knows");
+}
+
+#[test]
+fn of_many_runs_a_few_are_told() {
+    let bad = (1..=1000).map(|batch| Measured { steps: 0, ..measured("none", batch) });
+    let error = plan(&request(bad.collect(), 2_000)).unwrap_err().to_string();
+    assert!(error.lines().count() == 7 && error.ends_with("and 995 more"), "{error}");
+    let untraced = (11..1000).map(|batch| Measured { peak_bytes: None, ..measured("none", batch) });
+    let runs = [measured("none", 2), measured("none", 4)].into_iter().chain(untraced).collect();
+    let plan = plan(&request(runs, 2_000)).unwrap();
+    assert!(
+        plan.missing.iter().any(|line| line.contains("none-15 and 984 more: memory")),
+        "{:?}",
+        plan.missing
+    );
+}
+
+#[test]
 fn a_kink_below_the_runs_is_not_said_to_lie_beyond_them() {
     let runs = [8, 12, 16].map(|batch| toy(json!({}), batch)).into();
     let plan = plan(&request(runs, 13 * MIB)).unwrap();
     let notes = &policy(&plan, "none").notes;
     assert!(notes.iter().any(|note| note.contains("a kink below them")), "{notes:?}");
+}
+
+/// Ids are given by hand, and `calibrate --noise` names its runs alike each time.
+#[test]
+fn runs_that_share_an_id_are_all_used_and_a_copy_is_none() {
+    let same = |batch, second| Measured {
+        run_id: "same".to_owned(),
+        started_at: DateTime::from_timestamp(second, 0).unwrap(),
+        ..measured("none", batch)
+    };
+    let runs = vec![same(2, 0), same(4, 60), same(4, 60)];
+    let plan = plan(&request(runs, 2_000)).unwrap();
+    let none = policy(&plan, "none");
+    assert_eq!((none.max_batch, none.fit.as_ref().map(|fit| fit.runs)), (Some(10), Some(2)));
+    let [NotUsed { run, why }] = &plan.not_used[..] else { panic!("{:?}", plan.not_used) };
+    assert!(run == "same" && why.contains("a copy of run same"), "{why}");
 }
 
 /// As `stepledger calibrate` leaves them, with products of `f32` at this rate.

@@ -46,8 +46,18 @@ pub enum PlanError {
     NoSuchPolicy { asked: String, known: String },
 }
 
+/// How many runs are told of one by one: a folder of a thousand may have a thousand that are not used.
+pub const RUNS_TOLD: usize = 5;
+
+/// The first of the lines, each on a line of its own, and how many more there are.
+pub fn some_of(lines: impl ExactSizeIterator<Item = String>) -> String {
+    let more = lines.len().saturating_sub(RUNS_TOLD);
+    let more = (more > 0).then(|| format!("\n  and {more} more"));
+    lines.take(RUNS_TOLD).map(|line| format!("\n  {line}")).chain(more).collect()
+}
+
 fn list(runs: &[NotUsed]) -> String {
-    runs.iter().map(|NotUsed { run, why }| format!("\n  {run}: {why}")).collect()
+    some_of(runs.iter().map(|NotUsed { run, why }| format!("{run}: {why}")))
 }
 
 fn unless_empty(heading: &str, runs: &[NotUsed]) -> String {

@@ -5,7 +5,7 @@ use super::measured::Measured;
 use super::notes::notes;
 use super::policy::{AtBatch, Extrapolates, PolicyPlan, Source};
 use super::step_time::{TimeFit, fit_time};
-use crate::stats::LEAST_MARGIN;
+use crate::stats::{FEWEST_STEPS, LEAST_MARGIN};
 use crate::theory::{ProductsAtMost, Shape};
 
 /// What there is to know of one policy.
@@ -93,6 +93,7 @@ impl<'r> Evidence<'r> {
             tokens_per_s_interval: at.tokens_per_s_interval,
             source: fitted.map(|_| Source::Fit).or(theory_peak_bytes.map(|_| Source::Theory)),
             time_source: at.time_source,
+            repeats: at.repeats,
             faster: None,
             extrapolates: batch.and_then(|batch| self.extrapolates(batch)),
             theory_peak_bytes,
@@ -123,6 +124,7 @@ impl<'r> Evidence<'r> {
             tokens_per_s_interval: interval
                 .and_then(|[low, high]| Some((rate(high)?, rate(low).filter(|rate| rate.is_finite())))),
             time_source: step.map(|step| step.source),
+            repeats: self.repeats(batch),
             theory_tokens_per_s: self.theory_step_ms(batch).zip(self.shape).map(|(step_ms, shape)| {
                 let [accumulate, batch, seq] =
                     [shape.training.accumulate, batch, shape.seq].map(|size| size as f64);
@@ -175,6 +177,25 @@ impl<'r> Evidence<'r> {
         }
         let known = at.interval.is_some_and(|[low, high]| low == high);
         known && self.extrapolates(batch) == Some(Extrapolates::No)
+    }
+
+    /// How many runs of enough steps know this batch: those of it, or of either of the batches that it lies between. A
+    /// line may be drawn on, but not for long.
+    fn repeats(&self, batch: i64) -> usize {
+        if self.extrapolates(batch) == Some(Extrapolates::Strongly) {
+            return 0;
+        }
+        let batches = self.batches();
+        let at_most = batches.iter().rev().find(|&&measured| measured <= batch);
+        let at_least = batches.iter().find(|&&measured| measured >= batch);
+        [at_most, at_least].into_iter().flatten().map(|&measured| self.long_runs(measured)).min().unwrap_or(0)
+    }
+
+    fn long_runs(&self, batch: i64) -> usize {
+        let is_long = |run: &&&Measured| {
+            run.batch() == Some(batch) && run.step_ms.is_some() && run.steps >= FEWEST_STEPS
+        };
+        self.runs.iter().filter(is_long).count()
     }
 
     fn extrapolates(&self, batch: i64) -> Option<Extrapolates> {

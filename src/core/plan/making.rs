@@ -23,6 +23,8 @@ pub enum CapacityFrom {
     Asked,
     /// It is all the memory there is, of which the rest of the machine needs some.
     Machine,
+    /// It is what a control group leaves of that, as in a container.
+    Cgroup,
 }
 
 /// What is to be planned.

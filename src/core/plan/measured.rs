@@ -1,5 +1,6 @@
 //! What a plan takes from a run.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -10,7 +11,9 @@ use crate::theory::Checkpoint;
 /// One run, as far as a plan needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
+    /// Not its own alone: ids are given by hand, too. With its start it is.
     pub run_id: String,
+    pub started_at: DateTime<Utc>,
     pub program: String,
     pub status: RunStatus,
     pub reason: Option<String>,
@@ -56,6 +59,7 @@ impl Measured {
             steps.iter().filter(|step| step.peak_bytes.is_some()).max_by_key(|step| step.peak_bytes);
         Measured {
             run_id: run.run_id.clone(),
+            started_at: run.started_at,
             program: run.program.clone(),
             status: run.status,
             reason: run.reason.clone(),

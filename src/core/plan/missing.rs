@@ -1,5 +1,6 @@
 //! What a plan does not know, and what would tell it.
 
+use super::error::RUNS_TOLD;
 use super::making::{Base, CPU};
 use super::measured::Measured;
 use super::policy::PolicyPlan;
@@ -34,10 +35,8 @@ pub fn missing(
     let untraced: Vec<&str> =
         runs.iter().filter(|run| run.peak_bytes.is_none()).map(|run| run.run_id.as_str()).collect();
     if !untraced.is_empty() {
-        missing.push(format!(
-            "peak of {}: memory was not traced (--trace allocations does)",
-            untraced.join(", ")
-        ));
+        missing
+            .push(format!("peak of {}: memory was not traced (--trace allocations does)", few_of(&untraced)));
     }
     if runs.iter().any(|run| run.tokens.is_none()) {
         missing.push("tokens/s: the runs do not say how many tokens a step has".to_owned());
@@ -46,4 +45,11 @@ pub fn missing(
         missing.push(format!("time of {unrated} policies that were not measured; they are not ranked"));
     }
     missing
+}
+
+/// The first of them, and how many more there are.
+fn few_of(runs: &[&str]) -> String {
+    let more = runs.len().saturating_sub(RUNS_TOLD);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    runs.iter().take(RUNS_TOLD).copied().collect::<Vec<_>>().join(", ") + &more
 }

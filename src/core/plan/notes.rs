@@ -27,6 +27,13 @@ fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let two_batches = plan.kink_excluded == Some(false) && plan.peak_interval_bytes.is_none();
+    if two_batches && !fit.unresolved_kink {
+        notes.push(
+            "the peak's line rests on two batches, which show no kink between or beyond them: measure a third"
+                .to_owned(),
+        );
+    }
     if let Some(batch) = fit.kink_above_batch {
         notes.push(format!(
             "kink: below batch {batch} the peak lies elsewhere in the step; the line rests on the runs from there"

@@ -49,6 +49,9 @@ pub struct AtBatch {
     /// From the step's interval; no upper end where that begins at 0.
     pub tokens_per_s_interval: Option<(f64, Option<f64>)>,
     pub time_source: Option<TimeSource>,
+    /// How often this batch was measured, by runs of 30 steps or more. A batch that was not measured is as well known as
+    /// the less known of its neighbours among those that were; one that lies far off was measured 0 times.
+    pub repeats: usize,
     /// As in [`PolicyPlan`].
     pub theory_tokens_per_s: Option<f64>,
 }
@@ -76,6 +79,8 @@ pub struct PolicyPlan {
     /// Of the peak.
     pub source: Option<Source>,
     pub time_source: Option<TimeSource>,
+    /// As in [`AtBatch`].
+    pub repeats: usize,
     /// A smaller batch that was measured and is faster for its size; null where the largest is fastest.
     pub faster: Option<AtBatch>,
     /// Of the batch, beside those measured; null where nothing was.
@@ -109,6 +114,7 @@ impl PolicyPlan {
             predicted_tokens_per_s: self.predicted_tokens_per_s,
             tokens_per_s_interval: self.tokens_per_s_interval,
             time_source: self.time_source,
+            repeats: self.repeats,
             theory_tokens_per_s: self.theory_tokens_per_s,
         }))
     }

@@ -85,18 +85,14 @@ pub fn rank(policies: &[PolicyPlan], commands: &Commands) -> Ranking {
     Ranking { by, best, runner_up, evidence: evidence(by, &order) }
 }
 
-/// Theory alone is a proxy. What was measured is a benchmark if the two best policies have as many runs as a comparison
-/// wants, and intervals that lie apart.
+/// Theory alone is a proxy. What was measured is a benchmark if the batches of the two best policies were repeated as
+/// often as a comparison wants, and their intervals lie apart.
 fn evidence(by: RankedBy, order: &[Candidate]) -> EvidenceLevel {
-    let enough =
-        |candidate: &Candidate| candidate.policy.fit.as_ref().is_some_and(|fit| fit.runs >= ENOUGH_PAIRS);
+    let enough = |candidate: &Candidate| candidate.at.repeats >= ENOUGH_PAIRS;
+    let clear = |best, second| enough(best) && enough(second) && told_apart(by, best, second) == Some(true);
     match order {
         _ if by == RankedBy::ComputePerToken => EvidenceLevel::TeachingProxy,
-        [best, second, ..]
-            if enough(best) && enough(second) && told_apart(by, best, second) == Some(true) =>
-        {
-            EvidenceLevel::RepeatedBenchmark
-        }
+        [best, second, ..] if clear(best, second) => EvidenceLevel::RepeatedBenchmark,
         _ => EvidenceLevel::SmokeTest,
     }
 }
@@ -189,18 +185,26 @@ fn room(best: &Candidate, second: &Candidate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::super::tests::{measured, policy, request};
     use super::super::{Measured, Plan, plan, trials};
     use crate::record::EvidenceLevel;
 
     /// The plan for 3,100 bytes, which hold 21 of `none` and 42 of `full`, from runs of these policies, batches and ms.
     fn planned(runs: &[(&str, i64, f64)]) -> Plan {
-        let run = |&(checkpoint, batch, ms): &(&str, i64, f64)| Measured {
+        plan(&request(runs_of(runs), 3_100)).unwrap()
+    }
+
+    fn runs_of(runs: &[(&str, i64, f64)]) -> Vec<Measured> {
+        let run = |(second, &(checkpoint, batch, ms)): (i64, &(&str, i64, f64))| Measured {
+            started_at: DateTime::from_timestamp(second, 0).unwrap(),
+            steps: 30,
             step_ms: Some(ms),
             peak_bytes: Some(1_000 + if checkpoint == "full" { 50 } else { 100 } * batch),
             ..measured(checkpoint, batch)
         };
-        plan(&request(runs.iter().map(run).collect(), 3_100)).unwrap()
+        (0..).zip(runs).map(run).collect()
     }
 
     #[test]
@@ -246,15 +250,51 @@ mod tests {
         assert!(second.why_it_lost.contains("cannot tell the two apart"), "{}", second.why_it_lost);
     }
 
+    /// Of both policies, so many runs at each of these batches, all on one line.
+    fn steady(batches: &[i64], repeats: usize) -> Vec<(&'static str, i64, f64)> {
+        let of = |batch: i64| {
+            let ms = 2.0 + 0.5 * batch as f64;
+            [("none", batch, ms), ("full", batch, 1.5 * ms)]
+        };
+        batches.iter().flat_map(|&batch| of(batch)).collect::<Vec<_>>().repeat(repeats)
+    }
+
     #[test]
     fn steady_runs_tell_policies_apart() {
-        let none = [("none", 2, 3.0), ("none", 4, 4.0), ("none", 8, 6.0)];
-        let full = none.map(|(_, batch, ms)| ("full", batch, 1.5 * ms));
-        let once = [none, full].concat();
-        let plan = planned(&once);
+        let plan = planned(&steady(&[2, 4, 8], 1));
         let second = plan.runner_up.unwrap();
         assert_eq!((second.checkpoint.as_deref(), second.told_apart), (Some("full"), Some(true)));
-        assert_eq!(plan.evidence, EvidenceLevel::SmokeTest, "three runs each");
-        assert_eq!(planned(&[once.clone(), once].concat()).evidence, EvidenceLevel::RepeatedBenchmark);
+        assert_eq!(plan.evidence, EvidenceLevel::SmokeTest);
+    }
+
+    #[test]
+    fn only_what_was_repeated_where_the_plan_lies_is_a_benchmark() {
+        let evidence = |batches: &[i64], repeats| planned(&steady(batches, repeats)).evidence;
+        let (once, repeated) = (EvidenceLevel::SmokeTest, EvidenceLevel::RepeatedBenchmark);
+        for (batches, repeats, expected) in [
+            (&[2, 4, 8, 16, 32, 64][..], 1, once),
+            (&[16, 24, 48], 4, once),
+            // Between batches that were repeated, and a little beyond them, a line tells as much.
+            (&[16, 24, 48], 5, repeated),
+            (&[16, 32], 5, repeated),
+            // 42 is more than twice 20, however often that was measured.
+            (&[8, 20], 9, once),
+        ] {
+            assert_eq!(evidence(batches, repeats), expected, "{batches:?} {repeats} times");
+        }
+        let plan = planned(&[steady(&[16, 48], 5), steady(&[24], 1)].concat());
+        assert_eq!(
+            (plan.evidence, policy(&plan, "none").repeats),
+            (once, 1),
+            "one neighbour was measured once"
+        );
+    }
+
+    #[test]
+    fn short_runs_are_no_repeats() {
+        let short = |run: Measured| Measured { steps: 29, ..run };
+        let runs = runs_of(&steady(&[16, 24, 48], 5)).into_iter().map(short).collect();
+        let plan = plan(&request(runs, 3_100)).unwrap();
+        assert_eq!((plan.evidence, policy(&plan, "none").repeats), (EvidenceLevel::SmokeTest, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! Which runs a plan can rest on: those that ended well, and all of one workload on one machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -19,8 +19,10 @@ pub fn select<'r>(
 ) -> Result<(Vec<&'r Measured>, Vec<NotUsed>), PlanError> {
     let mut not_used = Vec::new();
     let mut usable = Vec::new();
+    let mut seen = HashSet::new();
     for run in runs {
-        match unusable(run).or_else(|| other_than_asked(run, &request.given)) {
+        let copy = || (!seen.insert((&run.run_id, run.started_at))).then(|| copy_of(run));
+        match unusable(run).or_else(|| other_than_asked(run, &request.given)).or_else(copy) {
             Some(why) => not_used.push(NotUsed { run: run.run_id.clone(), why }),
             None => usable.push(run),
         }
@@ -42,6 +44,14 @@ fn unusable(run: &Measured) -> Option<String> {
     }
     let no_batch = "its configuration says no `batch`; a loop of your own says it with `Options::config`";
     run.batch().is_none().then(|| no_batch.to_owned())
+}
+
+/// Counted twice it would pass for a repeat.
+fn copy_of(run: &Measured) -> String {
+    format!(
+        "it is a copy of run {}, which is counted already; run it again to have another repeat",
+        run.run_id
+    )
 }
 
 fn other_than_asked(run: &Measured, given: &Map<String, Value>) -> Option<String> {

@@ -4,6 +4,7 @@
 
 mod bytes;
 mod device;
+mod ids;
 pub(crate) mod instant;
 mod rates;
 mod rows;
@@ -12,6 +13,7 @@ mod words;
 
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
+pub use ids::id_tail;
 pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,

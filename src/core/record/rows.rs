@@ -74,6 +74,15 @@ pub struct Machine {
     pub torch_threads: Option<i64>,
 }
 
+impl Machine {
+    /// All of its memory in bytes, as `/proc/meminfo` has it (in KiB).
+    pub fn memory_in(meminfo: &str) -> Option<i64> {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    }
+}
+
 /// `steps-NNNN.parquet`: one row a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepRow {

@@ -34,6 +34,7 @@ mod text_findings;
 mod text_out_of_memory;
 mod text_peak;
 mod text_plan;
+mod text_plan_answer;
 mod text_policies;
 mod text_rates;
 mod text_runs;

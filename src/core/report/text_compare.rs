@@ -4,13 +4,12 @@ use serde_json::Value;
 
 use super::tables::{put, table};
 use super::units::{bytes, count, ms};
+use super::wrap::wrap;
 use crate::compare::{
     Comparison, Difference, FieldKind, Judged, LossesCompared, MarginSource, Metric, Quantity, Repeats,
     SideTails, Verdict, range_pct, signed_pct,
 };
 
-/// The width that sentences are wrapped to.
-const WIDTH: usize = 80;
 /// The most runs of a side that are told of one by one.
 const NAMED: usize = 10;
 
@@ -44,12 +43,20 @@ fn side_lines(role: &str, side: &Repeats) -> Vec<String> {
     let mut lines = vec![format!("{role:<9}  {}{runs}", side.name)];
     lines.extend(cut_off(side).map(|text| wrapped(&text, 11)));
     let left_out = side.left_out.iter().map(|run| format!("left out: {}: {}", run.run, run.why));
-    lines.extend(left_out.map(|text| wrapped(&text, 11)));
+    let others = more(side.left_out.len()).map(|more| format!("left out:{more}"));
+    lines.extend(left_out.take(NAMED).chain(others).map(|text| wrapped(&text, 11)));
     if !side.unpaired.is_empty() {
-        let text = format!("without a partner on the other side: {}", side.unpaired.join(", "));
-        lines.push(wrapped(&text, 11));
+        let named = side.unpaired.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let others = more(side.unpaired.len()).unwrap_or_default();
+        lines.push(wrapped(&format!("without a partner on the other side: {named}{others}"), 11));
     }
     lines
+}
+
+/// How many of so many runs are not told of one by one.
+fn more(runs: usize) -> Option<String> {
+    let more = runs.saturating_sub(NAMED);
+    (more > 0).then(|| format!(" and {} more (--json has them)", count(more as i64)))
 }
 
 /// How much of the runs was cut off as warm-up: of a few runs each by itself.
@@ -251,33 +258,36 @@ fn gate(judged: &[Judged]) -> String {
     list("Gate", &judged.iter().map(line).collect::<Vec<_>>())
 }
 
-/// Breaks a sentence between words, every line indented; what follows the first a little more.
+/// A sentence in lines of a terminal, every line indented; what follows the first a little more.
 fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = vec![" ".repeat(indent)];
-    for word in text.split(' ') {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        let begun = lines.last().is_some_and(|line| !line.trim().is_empty());
-        if begun && line + 1 + word.chars().count() > WIDTH {
-            lines.push(" ".repeat(indent + 2) + word);
-        } else if let Some(last) = lines.last_mut() {
-            *last += &if begun { format!(" {word}") } else { word.to_owned() };
-        }
-    }
-    lines.join("\n")
+    wrap(&format!("{:indent$}{text}", ""), indent + 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::LeftOut;
 
     #[test]
-    fn sentences_are_broken_between_words() {
-        let text = "word ".repeat(40).trim_end().to_owned();
-        let lines: Vec<String> = wrapped(&text, 2).lines().map(str::to_owned).collect();
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
-        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
-        assert_eq!(lines.iter().flat_map(|line| line.split_whitespace()).count(), 40);
-        let long = "x".repeat(100);
-        assert_eq!(wrapped(&long, 2), format!("  {long}"));
+    fn of_many_runs_a_few_are_told() {
+        let names = |n: usize| (0..n).map(|at| format!("r-{at}"));
+        let left_out =
+            |n: usize| names(n).map(|run| LeftOut { run, why: "it is a copy".to_owned() }).collect();
+        let side = |n: usize| Repeats {
+            name: "base".to_owned(),
+            runs: vec!["r".to_owned()],
+            cut_steps: vec![3],
+            measured_steps: vec![60],
+            unpaired: names(n).collect(),
+            left_out: left_out(n),
+        };
+        let text = |n: usize| side_lines("base", &side(n)).join("\n");
+        let (few, many) = (text(NAMED), text(1000));
+        assert!(few.contains("r-9: it is a copy") && !few.contains("more"), "{few}");
+        assert!(
+            many.contains("left out: and 990 more") && many.contains("r-9 and 990 more (--json"),
+            "{many}"
+        );
+        assert!(many.lines().count() < 20, "{many}");
     }
 }

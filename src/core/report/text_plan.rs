@@ -1,11 +1,12 @@
 //! A plan as text for a terminal.
 
 use super::text::settings;
+use super::text_plan_answer::{segments, verdict};
 use super::text_policies::{bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
-use super::wrap::{wrap, wrap_command};
-use crate::plan::{CapacityFrom, Placement, Plan, PolicyPlan, RankedBy, Segmented};
+use super::wrap::wrap;
+use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD};
 use crate::theory::ProductsAtMost;
 
 /// How many policies are listed before the sizes of segments that matter least are left out.
@@ -18,10 +19,10 @@ pub fn render_plan(plan: &Plan, width: usize) -> String {
         heading(plan),
         fitting(plan, width),
         verdict(plan),
-        plan.placement.as_ref().and_then(segments).unwrap_or_default(),
+        plan.placement.as_ref().map(segments).unwrap_or_default(),
         listed("Notes", plan.policies.iter().flat_map(notes)),
         needs(plan),
-        listed("Not used", plan.not_used.iter().map(|run| format!("{}: {}", run.run, run.why))),
+        not_used(plan),
         listed("Missing", plan.missing.iter().cloned()),
     ];
     sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
@@ -36,6 +37,7 @@ fn heading(plan: &Plan) -> String {
     let all = match plan.capacity_from {
         CapacityFrom::Asked => "",
         CapacityFrom::Machine => ", all of the machine's memory",
+        CapacityFrom::Cgroup => ", all that a cgroup leaves of the machine's memory",
     };
     let what = format!(
         "Plan for {} ({} bytes{all}): {} on {}",
@@ -121,76 +123,6 @@ fn rate_interval((low, high): (f64, Option<f64>)) -> String {
     }
 }
 
-fn verdict(plan: &Plan) -> String {
-    let Some(best) = &plan.best else { return nothing_fits(plan) };
-    let named =
-        |checkpoint: &Option<String>| checkpoint.clone().unwrap_or_else(|| "the program as it is".to_owned());
-    let at = &best.at;
-    let bound = at.theory_tokens_per_s.filter(|_| at.predicted_step_ms.is_none());
-    let predicted = [
-        at.predicted_peak_bytes.map(bytes),
-        at.predicted_step_ms.map(|step| format!("{} a step", ms(step))),
-        at.predicted_tokens_per_s.map(|rate| format!("{} tokens/s", whole(rate))),
-        bound.map(|rate| format!("at most {} tokens/s in theory", whole(rate))),
-    ];
-    let predicted = predicted.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let rests = match plan.ranked_by {
-        RankedBy::TokensPerS => "predicted tokens/s",
-        RankedBy::SequencesPerS => "predicted batch entries a second, as the runs count no tokens",
-        RankedBy::ComputePerToken => {
-            "matrix products a token, then the larger batch, as no rate was measured (--from)"
-        }
-    };
-    let mut lines = vec![
-        wrap(
-            &format!("Best: batch {} with checkpoint {}: {predicted}", at.batch, named(&best.checkpoint)),
-            2,
-        ),
-        wrap_command(&format!("  {}", best.command), 4),
-    ];
-    if let Some(second) = &plan.runner_up {
-        lines.push(wrap(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost), 2));
-    }
-    lines.push(wrap(&format!("The ranking rests on {rests}. Evidence: {}.", plan.evidence), 2));
-    lines.join("\n")
-}
-
-fn nothing_fits(plan: &Plan) -> String {
-    let least = plan
-        .policies
-        .iter()
-        .filter_map(|policy| Some((policy.predicted_peak_bytes?, policy)))
-        .min_by_key(|p| p.0);
-    let Some((floor, policy)) = least else { return "Nothing is known to fit.".to_owned() };
-    let mib = floor / (1 << 20) + i64::from(floor % (1 << 20) > 0);
-    wrap(
-        &format!(
-            "Nothing fits: one sequence takes {} at the least, with checkpoint {}. Give --capacity-mb {mib} or more, \
-             or plan for a smaller model or shorter sequences.",
-            bytes(floor),
-            name(policy)
-        ),
-        2,
-    )
-}
-
-/// Nothing is said where nothing fits.
-fn segments(placement: &Placement) -> Option<String> {
-    let best = placement.for_capacity.as_ref()?;
-    let size = |size: &Segmented| match size.theory_max_batch {
-        0 => format!("{} ({}, nothing fits)", size.blocks, size.checkpoint),
-        batch => format!("{} ({}, batch {})", size.blocks, size.checkpoint, count(batch)),
-    };
-    let text = format!(
-        "Blocks in a segment, in theory, of all from 1 to {}: for this capacity {}, for memory alone {}; √L would be {}.",
-        placement.layers,
-        size(best),
-        size(&placement.for_memory),
-        size(&placement.square_root)
-    );
-    Some(wrap(&text, 2))
-}
-
 fn notes(policy: &PolicyPlan) -> Vec<String> {
     policy.notes.iter().map(|note| format!("{}: {note}", name(policy))).collect()
 }
@@ -212,7 +144,37 @@ fn needs(plan: &Plan) -> String {
     listed("What would tell more", told.chain(more))
 }
 
+fn not_used(plan: &Plan) -> String {
+    let told = plan.not_used.iter().take(RUNS_TOLD).map(|run| format!("{}: {}", run.run, run.why));
+    let more = plan.not_used.len().saturating_sub(RUNS_TOLD);
+    let more = (more > 0).then(|| format!("and {} more (--json has them)", count(more as i64)));
+    listed("Not used", told.chain(more))
+}
+
 fn listed(heading: &str, lines: impl Iterator<Item = String>) -> String {
     let lines: Vec<String> = lines.map(|line| wrap(&format!("  {line}"), 4)).collect();
     if lines.is_empty() { String::new() } else { format!("{heading}\n{}", lines.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::{NotUsed, Request, plan};
+
+    #[test]
+    fn of_a_thousand_runs_that_are_not_used_five_are_told() {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa"});
+        let request = Request::from_theory(config.as_object().unwrap().clone(), 64 << 20);
+        let told = |n: usize| {
+            let run = |n: usize| NotUsed { run: format!("run-{n}"), why: "it did not complete".to_owned() };
+            let text = not_used(&Plan { not_used: (0..n).map(run).collect(), ..plan(&request).unwrap() });
+            (text.lines().count(), text.lines().last().unwrap_or_default().to_owned())
+        };
+        assert_eq!(told(0).0, 0);
+        assert_eq!(told(5), (6, "  run-4: it did not complete".to_owned()));
+        assert_eq!(told(1000), (7, "  and 995 more (--json has them)".to_owned()));
+    }
 }

@@ -77,6 +77,8 @@ pub fn rows(policy: &PolicyPlan) -> Vec<PolicyPlan> {
         predicted_tokens_per_s: at.predicted_tokens_per_s,
         tokens_per_s_interval: at.tokens_per_s_interval,
         time_source: at.time_source,
+        repeats: at.repeats,
+        kink_excluded: None,
         extrapolates: Some(Extrapolates::No),
         ..policy.clone()
     });

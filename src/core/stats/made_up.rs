@@ -2,6 +2,14 @@
 
 use super::random::SplitMix64;
 
+/// Steps of a run, warm-up included.
+pub const STEPS: usize = 120;
+
+/// What the level of a run's log times does as the run goes on, over what was asked of it; `place` is from 0 to 1.
+pub type Course = fn(place: f64) -> f64;
+
+pub const LEVEL: Course = |_| 0.0;
+
 pub struct Random(SplitMix64);
 
 impl Random {
@@ -34,5 +42,18 @@ impl Random {
             value
         };
         (0..n).map(|_| next()).collect()
+    }
+    /// The step times of a run of a process about `exp(level)`: steps that depend on each other, what this process drew
+    /// by lot, a warm-up that dies away, and rare spikes of up to five times the step.
+    pub fn run(&mut self, level: f64, course: Course) -> Vec<f64> {
+        let process = 0.008 * self.normal();
+        let steps = self.autoregression(STEPS, 0.5, 0.02);
+        let at = |(place, step): (usize, f64)| {
+            let warmup = 0.4 * (-(place as f64) / 5.0).exp();
+            let course = course(place as f64 / STEPS as f64);
+            let spike = if self.uniform() < 0.01 { 0.1 + 1.5 * self.uniform() } else { 0.0 };
+            (level + course + process + step + warmup + spike).exp()
+        };
+        steps.into_iter().enumerate().map(at).collect()
     }
 }

@@ -14,7 +14,7 @@ mod effective;
 mod interval;
 mod line;
 #[cfg(test)]
-mod made_up;
+pub(crate) mod made_up;
 mod outliers;
 mod paired;
 mod random;
