@@ -30,6 +30,11 @@ fn bad_grids_are_refused_before_anything_runs() {
         ("--batch 1,2 --data nowhere.txt", "nowhere.txt: there is no such file"),
         ("--batch 4,8 --capacity-mb 1 --enforce", "the one that takes the least, batch 4, needs at least"),
         ("--batch 4,8 --capacity-mb 1", "3.18 MiB of them for parameters"),
+        ("--batch 4,8 --capacity-mb 0.001", "--capacity-mb 0.001: none of the 2 settings can fit"),
+        (
+            "--batch 4,8 --capacity-mb 64 --trace phases",
+            "--capacity-mb 64 with --trace phases: nobody would know",
+        ),
         ("--batch 1,2 --svg nowhere/s.svg", "--svg nowhere/s.svg: No such file"),
         ("--batch 1,2 --svg .", "--svg .: "),
     ];

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, val
 
 use super::given::named;
 use super::run_args::RunArgs;
-use super::words::bytes_of;
+use crate::record::Trace;
 use crate::sweep::AXES;
 use crate::theory::Setup;
 
@@ -28,7 +28,8 @@ pub struct GridArgs {
     pub out: PathBuf,
     pub json: bool,
     pub quiet: bool,
-    pub capacity_bytes: Option<i64>,
+    pub capacity_mb: Option<f64>,
+    pub trace: Option<Trace>,
     /// A flag that no sweep can have.
     pub refused: Option<String>,
 }
@@ -89,14 +90,14 @@ impl FromArgMatches for GridArgs {
             let id = arg.get_id().as_str();
             !AXES.contains(&id) && !OWN.contains(&id)
         };
-        let capacity = matches.get_one::<f64>("capacity_mb").copied();
         Ok(GridArgs {
             axes: AXES.iter().filter(|flag| given(flag)).filter_map(|flag| axis(flag)).collect(),
             base: flags().filter(is_base).flat_map(|arg| as_given(arg, matches)).collect(),
             out: matches.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
             json: matches.get_flag("json"),
             quiet: matches.get_flag("quiet"),
-            capacity_bytes: capacity.map(bytes_of),
+            capacity_mb: matches.get_one::<f64>("capacity_mb").copied(),
+            trace: matches.get_one::<Trace>("trace").copied(),
             refused: ONE_RUN_ONLY.into_iter().find(|id| given(id)).map(long),
         })
     }

@@ -8,12 +8,14 @@ use super::exit::Exit;
 use super::given::Given;
 use super::grid_args::{GridArgs, setup};
 use super::sweep::SweepArgs;
+use super::words::bytes_of;
+use crate::record::Trace;
 use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError};
 use crate::theory::Setup;
 
 /// A new sweep's folder.
 pub fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
-    let GridArgs { axes, base, out, capacity_bytes, refused, .. } = &args.grid;
+    let GridArgs { axes, base, out, capacity_mb, refused, .. } = &args.grid;
     if let Some(flag) = refused {
         return Err(Exit::input(format!(
             "{flag} is for a single run: the runs of a sweep would write over each other's"
@@ -25,21 +27,33 @@ pub fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
             "the grid is empty: give several values to one or more of {flags}, such as --batch 4,8,16"
         )));
     }
+    refuse_untraced(&args.grid)?;
     let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given)).collect::<Result<_, _>>();
     let (axes, fixed) = several_and_one(axes.map_err(Exit::input)?);
     let base: Vec<String> = base.iter().cloned().chain(fixed).collect();
     let grid = Grid::new(axes).map_err(Exit::input)?;
     let spec = Spec {
         seed: args.order_seed,
-        capacity_bytes: *capacity_bytes,
+        capacity_bytes: capacity_mb.map(bytes_of),
         ..Spec::new(&Utc::now().format("%Y%m%d-%H%M%S").to_string(), grid, base, args.repeats as usize)
     };
-    check_cells(&spec)?;
+    check_cells(&spec, *capacity_mb)?;
     create(out, &spec)
 }
 
+/// Refuses a capacity of which no run could say whether it is kept.
+fn refuse_untraced(grid: &GridArgs) -> anyhow::Result<()> {
+    match (grid.capacity_mb, grid.trace) {
+        (Some(capacity_mb), Some(Trace::Phases)) => Err(Exit::input(format!(
+            "--capacity-mb {capacity_mb} with --trace phases: nobody would know which settings fit; leave out one of \
+             them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a grid with a cell that no run could be made of, and one of which no cell could fit.
-fn check_cells(spec: &Spec) -> anyhow::Result<()> {
+fn check_cells(spec: &Spec, capacity_mb: Option<f64>) -> anyhow::Result<()> {
     let mut least: Option<(Cell, Setup)> = None;
     let cells = spec.grid.cells();
     for cell in &cells {
@@ -50,16 +64,15 @@ fn check_cells(spec: &Spec) -> anyhow::Result<()> {
             least = Some((cell.clone(), setup));
         }
     }
-    let (Some(capacity), Some((cell, setup))) = (spec.capacity_bytes, least) else { return Ok(()) };
+    let (Some(capacity_mb), Some((cell, setup))) = (capacity_mb, least) else { return Ok(()) };
     let floor = setup.shape.floor_bytes();
-    if floor <= capacity {
+    if floor <= bytes_of(capacity_mb) {
         return Ok(());
     }
     let mib = |bytes: i64| bytes as f64 / f64::from(1 << 20);
     Err(Exit::input(format!(
-        "--capacity-mb {}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {:.2} MiB, \
+        "--capacity-mb {capacity_mb}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {:.2} MiB, \
          {:.2} MiB of them for parameters; allow more, or take smaller values (`stepledger plan` says what fits)",
-        mib(capacity),
         cells.len(),
         mib(floor),
         mib(setup.shape.parameter_bytes()),

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::cell::CellResult;
 use super::duel::Duel;
+use super::nothing::{alone, none};
+use super::standing::{Standing, Tally};
 use crate::compare::{CompareError, Verdict};
 use crate::record::EvidenceLevel;
 use crate::stats::ENOUGH_PAIRS;
@@ -23,15 +25,16 @@ pub struct Answer {
 /// Judges a rival against the best; `None` where no repeat is there of both.
 pub(super) type Judge<'a> = &'a dyn Fn(&CellResult, &CellResult) -> Option<Result<Duel, CompareError>>;
 
-/// The fastest setting that fits, and how sure that is.
+/// The fastest setting that is known to fit, and how sure that is.
 pub fn answer(cells: &[CellResult], flags: &[String], capacity: Option<i64>, judge: Judge) -> Answer {
+    let tally = Tally::of(cells, capacity);
     let mut ranked: Vec<&CellResult> =
-        cells.iter().filter(|cell| cell.is_measured() && cell.fits != Some(false)).collect();
+        cells.iter().filter(|cell| Standing::of(cell, capacity) == Standing::Taken).collect();
     ranked.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
-    let Some(best) = ranked.first() else { return none_fits(cells, flags, capacity) };
+    let Some(best) = ranked.first() else { return none(cells, flags, capacity, tally) };
     let rival = ranked.get(1);
     let (second, evidence, why) = match rival {
-        None => (alone(cells, capacity), best.evidence, best.why.clone().unwrap_or_default()),
+        None => (alone(cells.len(), tally), best.evidence, best.why.clone().unwrap_or_default()),
         Some(rival) => {
             let judged = judge(best, rival);
             let (evidence, why) = worth(judged.as_ref());
@@ -41,7 +44,7 @@ pub fn answer(cells: &[CellResult], flags: &[String], capacity: Option<i64>, jud
     Answer {
         best: Some(best.cell),
         runner_up: rival.map(|rival| rival.cell),
-        sentences: [take(best, flags, ranked.len(), cells.len(), capacity), second],
+        sentences: [take(best, flags, cells.len(), capacity, tally), second],
         evidence: evidence.unwrap_or(EvidenceLevel::SmokeTest),
         why,
     }
@@ -73,20 +76,32 @@ fn speed(cell: &CellResult) -> f64 {
     cell.tokens_per_s.or_else(|| cell.step_ms.map(|ms| 1e3 / ms)).unwrap_or(0.0)
 }
 
-fn take(best: &CellResult, flags: &[String], fit: usize, all: usize, capacity: Option<i64>) -> String {
+fn take(best: &CellResult, flags: &[String], all: usize, capacity: Option<i64>, tally: Tally) -> String {
     let rate = match (best.tokens_per_s, best.step_ms) {
         (Some(rate), _) => format!("{rate:.0} tokens/s"),
         (None, Some(ms)) => format!("{ms:.2} ms a step"),
         (None, None) => String::new(),
     };
     let peak = best.peak_bytes.map(|bytes| format!(" at a peak of {}", mib(bytes))).unwrap_or_default();
-    let among = match capacity {
-        Some(capacity) => format!("the fastest of the {fit} settings (of {all}) that fit {}", mib(capacity)),
-        None => format!("the fastest of the {fit} settings measured"),
+    format!("Take {}: {rate}{peak}, {}.", best.named(flags), among(all, capacity, tally))
+}
+
+/// What it is the fastest of. That others do not fit is not said of those that nobody has measured.
+fn among(all: usize, capacity: Option<i64>, tally: Tally) -> String {
+    let fastest = match tally.taken {
+        1 => "the only one of the settings".to_owned(),
+        taken => format!("the fastest of the {taken} settings"),
     };
-    let among =
-        if fit == 1 { among.replace("fastest of the 1 settings", "only one of the settings") } else { among };
-    format!("Take {}: {rate}{peak}, {among}.", best.named(flags))
+    let among = match capacity {
+        Some(capacity) if tally.unsettled() == 0 => {
+            format!("{fastest} (of {all}) that fit {}", mib(capacity))
+        }
+        Some(capacity) => format!("{fastest} (of {all}) known to fit {}", mib(capacity)),
+        None => format!("{fastest} measured"),
+    };
+    // One that is alone has a sentence about the others.
+    let others = if tally.taken == 1 || tally.unsettled() == 0 { String::new() } else { tally.others() };
+    if others.is_empty() { among } else { format!("{among}; of the others {others}") }
 }
 
 fn against(
@@ -145,41 +160,7 @@ fn peaks(best: &CellResult, rival: &CellResult) -> String {
     }
 }
 
-fn alone(cells: &[CellResult], capacity: Option<i64>) -> String {
-    match (cells.len(), capacity) {
-        (1, _) => "It is the only setting of the grid; give a flag several values to compare.".to_owned(),
-        (_, Some(_)) => "No other setting of the grid fits.".to_owned(),
-        (_, None) => "No other setting of the grid has been measured.".to_owned(),
-    }
-}
-
-fn none_fits(cells: &[CellResult], flags: &[String], capacity: Option<i64>) -> Answer {
-    let least = cells.iter().filter(|cell| cell.peak_bytes.is_some()).min_by_key(|cell| cell.peak_bytes);
-    let measured = cells.iter().any(CellResult::is_measured);
-    let sentences = match (capacity, least) {
-        (Some(capacity), Some(least)) if measured => [
-            format!("None of the {} settings fits {}.", cells.len(), mib(capacity)),
-            format!(
-                "The least is {}, at a peak of {}: allow that much, or take smaller batches or more recomputation.",
-                least.named(flags),
-                mib(least.peak_bytes.unwrap_or_default())
-            ),
-        ],
-        (Some(capacity), _) => [
-            format!("None of the {} settings came to a measured step within {}.", cells.len(), mib(capacity)),
-            "Allow more memory, or take smaller batches or more recomputation; `stepledger plan` says what fits."
-                .to_owned(),
-        ],
-        (None, _) => [
-            format!("None of the {} settings came to a measured step.", cells.len()),
-            "The reasons are in the table.".to_owned(),
-        ],
-    };
-    let why = "nothing was measured that could be taken".to_owned();
-    Answer { best: None, runner_up: None, sentences, evidence: EvidenceLevel::SmokeTest, why }
-}
-
-fn mib(bytes: i64) -> String {
+pub(super) fn mib(bytes: i64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     if mib < 10.0 { format!("{mib:.2} MiB") } else { format!("{mib:.1} MiB") }
 }
@@ -218,8 +199,10 @@ mod tests {
 
     #[test]
     fn the_fastest_that_fits_is_taken_and_the_next_is_told() {
+        let fits = |cell| CellResult { fits: Some(true), ..cell };
         let too_much = CellResult { fits: Some(false), ..cell(16, "none", 2000.0, 90 * MIB) };
-        let cells = [too_much, cell(8, "none", 1000.0, 50 * MIB), cell(8, "full", 900.0, 30 * MIB)];
+        let cells =
+            [too_much, fits(cell(8, "none", 1000.0, 50 * MIB)), fits(cell(8, "full", 900.0, 30 * MIB))];
         let told = of(&cells, Some(64 * MIB), Some(duel(Verdict::Slower, 5)));
         assert_eq!(
             told.sentences[0],
@@ -261,17 +244,5 @@ mod tests {
         let cells = [cell(8, "none", 4668.0, 50), cell(8, "full", 1000.0, 50)];
         let told = of(&cells, None, Some(duel(Verdict::Slower, 5)));
         assert!(told.sentences[1].contains("its tokens take 366.8 % longer"), "{:?}", told.sentences);
-    }
-
-    #[test]
-    fn where_nothing_fits_the_least_is_named() {
-        let cells = [CellResult { fits: Some(false), ..cell(8, "full", 900.0, 30 * MIB) }];
-        let told = of(&cells, Some(16 * MIB), None);
-        assert_eq!((told.best, told.evidence), (None, EvidenceLevel::SmokeTest));
-        assert!(
-            told.sentences[1].contains("batch 8, checkpoint full, at a peak of 30.0 MiB"),
-            "{:?}",
-            told.sentences
-        );
     }
 }

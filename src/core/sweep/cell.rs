@@ -41,6 +41,9 @@ pub struct CellResult {
     pub evidence: Option<EvidenceLevel>,
     /// Why the evidence is worth that much and no more.
     pub why: Option<String>,
+    /// Whether any run of it has come to an end.
+    #[serde(skip)]
+    pub(crate) tried: bool,
     /// Each measured repeat with its run, to pair with other cells'.
     #[serde(skip)]
     pub(crate) measured: Vec<(usize, String)>,
@@ -87,6 +90,7 @@ impl CellResult {
             pareto: false,
             evidence: (!measures.is_empty()).then(|| evidence(measures.len(), weakness.as_deref())),
             why: (!measures.is_empty()).then(|| why(measures.len(), weakness)),
+            tried: tried.any(),
             measured: measures.iter().map(|(repeat, m)| (*repeat, m.run_id.clone())).collect(),
         }
     }

@@ -27,12 +27,14 @@ mod error;
 mod folder;
 mod grid;
 mod measure;
+mod nothing;
 mod order;
 mod parent;
 mod program;
 mod result;
 mod run;
 mod spec;
+mod standing;
 mod tried;
 
 pub use answer::Answer;

@@ -100,6 +100,7 @@ pub mod made_up {
         CellResult {
             settings: settings.as_object().unwrap().clone(),
             status: RunStatus::Complete,
+            tried: true,
             reason: None,
             step_ms: Some(1.0),
             tokens_per_s: Some(rate),

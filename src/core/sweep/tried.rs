@@ -49,6 +49,11 @@ impl Tried {
         mean(&self.measures.iter().filter_map(|(_, measure)| measure.took).collect::<Vec<_>>())
     }
 
+    /// Whether any of its runs has come to an end.
+    pub fn any(&self) -> bool {
+        !self.measures.is_empty() || self.failed.is_some()
+    }
+
     /// How it stands with a cell that was to be run so many times, and why, if that is not well.
     pub fn outcome(&self, repeats: usize) -> (RunStatus, Option<String>) {
         let made = self.measures.len();
