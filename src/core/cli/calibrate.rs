@@ -7,6 +7,7 @@ use clap::{Args, value_parser};
 use super::calibrate_noise;
 use super::engine::Engine;
 use super::exit::{Exit, Outcome};
+use super::note::note;
 use super::show::write_json;
 use crate::record::{DeviceRates, Machine};
 use crate::report::render_rates;
@@ -81,6 +82,6 @@ pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::
     } else {
         std::io::Write::write_all(&mut stdout, render_rates(&rates).as_bytes())?;
     }
-    eprintln!("kept in {}", path.display());
+    note(format_args!("kept in {}", path.display()));
     Ok(())
 }

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io;
 
+use super::note::note;
+
 /// What a command comes to: its exit code, or an error to tell.
 pub type Outcome = anyhow::Result<u8>;
 
@@ -35,7 +37,7 @@ pub fn conclude(outcome: Outcome) -> u8 {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) => {
-            eprintln!("stepledger: {error:#}");
+            note(format_args!("stepledger: {error:#}"));
             error.downcast_ref::<Exit>().map_or(FAILED, |exit| exit.code)
         }
     }

@@ -7,6 +7,7 @@ use chrono::Utc;
 use clap::Args;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::note::note;
 use super::show::{read, write_json};
 use crate::report::{Summary, experiment, render_experiment, summarize};
 use crate::store::{Dataset, resolve};
@@ -37,7 +38,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
         stdout.write_all(render_experiment(&record).as_bytes())?;
     }
     stdout.flush()?;
-    eprintln!("kept in {}", dir.display());
+    note(format_args!("kept in {}", dir.display()));
     Ok(DONE)
 }
 

@@ -20,6 +20,7 @@ mod interrupt;
 mod launch;
 mod list;
 mod machine;
+mod note;
 mod patience;
 mod plan;
 mod plan_verify;
@@ -34,6 +35,7 @@ mod show_views;
 mod sweep;
 mod sweep_folder;
 mod sweep_progress;
+
 mod terminal;
 mod words;
 
@@ -41,6 +43,7 @@ pub use calibrate::{CalibrateArgs, keep_rates};
 pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;
+pub use note::note;
 pub use run_args::RunArgs;
 pub use settings::all_cores;
 pub use show::{print, read};
