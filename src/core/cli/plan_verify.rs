@@ -77,7 +77,6 @@ fn flags(plan: &Plan, defaults: &Map<String, Value>, trial: &Trial) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use super::note::note;
     use super::*;
 
     #[test]
