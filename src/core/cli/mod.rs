@@ -75,7 +75,7 @@ Examples:
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
-flags were wrong, 3 out of memory, 130 interrupted.";
+flags were wrong, 3 out of memory (of `compare --fail-if`: it cannot be told), 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
