@@ -75,7 +75,7 @@ pub fn kept() -> anyhow::Result<(PathBuf, Calibrations)> {
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     let (home, mut known) = kept()?;
     known.of_mut(machine).keep(rates.clone());
-    let path = known.save(&home)?;
+    let path = known.save(&home).map_err(Exit::input)?;
     let mut stdout = std::io::stdout().lock();
     if json {
         write_json(&mut stdout, &rates)?;

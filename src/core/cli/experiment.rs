@@ -30,7 +30,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
     let (_, baseline) = open(&args.out, &args.baseline)?;
     let (dataset, changed) = open(&args.out, &args.changed)?;
     let record = experiment(&baseline, &changed).map_err(Exit::input)?;
-    let dir = dataset.keep_experiment(record.rows(&baseline.run_id, Utc::now()))?;
+    let dir = dataset.keep_experiment(record.rows(&baseline.run_id, Utc::now())).map_err(Exit::input)?;
     let mut stdout = std::io::stdout().lock();
     if args.json {
         write_json(&mut stdout, &record)?;
