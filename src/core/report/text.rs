@@ -8,7 +8,7 @@ use super::summary::Summary;
 use super::tables::{put, table};
 use super::text_rates::product_rate;
 use super::text_step::step_line;
-use super::units::{bytes, count, ms, number, pct, share_pct};
+use super::units::{bytes, count, ms, number, pct, share_pct, threads};
 use super::{text_device, text_out_of_memory};
 use crate::record::{Category, Moment, Phase, RECOMPUTE};
 
@@ -42,10 +42,10 @@ fn heading(summary: &Summary) -> String {
         lines.push(format!("  {}", settings(&summary.config)));
     }
     let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
-    let threads = machine.torch_threads.map(|n| format!(", {n} threads")).unwrap_or_default();
+    let with = machine.torch_threads.map(|n| format!(", {}", threads(n))).unwrap_or_default();
     let torch = summary.versions.torch.as_deref().map(|v| format!(", libtorch {v}")).unwrap_or_default();
     lines.extend(text_device::facts(&summary.device_facts));
-    lines.push(format!("  {cpu}{threads}{torch}, stepledger {}", summary.versions.stepledger));
+    lines.push(format!("  {cpu}{with}{torch}, stepledger {}", summary.versions.stepledger));
     lines.join("\n")
 }
 
