@@ -156,6 +156,22 @@ fn outside_crates_stay_where_the_table_puts_them() {
     }
 }
 
+/// They panic where nobody reads what they print, and a run would end with its messages.
+#[test]
+fn nothing_prints_with_a_macro_that_panics() {
+    for module in table().keys() {
+        for (path, code) in sources(module) {
+            let panics = PRINTING.iter().find(|&&word| word.contains('!') && code.contains(word));
+            assert_eq!(
+                panics,
+                None,
+                "{}: use cli::note, or write to stdout and pass the error on",
+                path.display()
+            );
+        }
+    }
+}
+
 #[test]
 fn cudarc_stays_in_timing() {
     for (path, code) in sources("probe") {

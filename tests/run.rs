@@ -368,6 +368,34 @@ fn progress_is_plain_in_a_pipe_and_silent_when_quiet() {
     assert_eq!(run(true), "");
 }
 
+/// A pipe to write to, whose reader is gone.
+fn unread() -> std::io::PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
+#[test]
+fn a_run_goes_on_when_nobody_reads_its_messages() {
+    let runs = Runs::new();
+    let mut command = program();
+    command.arg("run").args(SMALL.split_whitespace()).arg("--out").arg(runs.file("runs")).stderr(unread());
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+    let account = runs.show("");
+    assert_eq!((&account["status"], &account["step"]["n"]), (&"complete".into(), &6.into()));
+    let run = account["run_id"].as_str().unwrap();
+    for (arguments, code) in [
+        (vec!["run", "--batch", "0"], 2),
+        (vec!["list", "--where", "batch=77"], 0),
+        (vec!["baseline", "set", "main", run], 0),
+        (vec!["show", "nosuch"], 2),
+        (vec!["rm", run, "--yes"], 0),
+        (vec!["list"], 0),
+    ] {
+        let mut command = program();
+        command.args(&arguments).arg("--out").arg(runs.file("runs")).stderr(unread());
+        assert_eq!(command.output().unwrap().status.code(), Some(code), "{arguments:?}");
+    }
+}
+
 #[test]
 fn one_step_can_be_looked_at_and_an_absent_one_is_an_error() {
     let runs = Runs::new();

@@ -9,7 +9,7 @@ mod run;
 use std::ffi::c_int;
 use std::panic::{catch_unwind, set_hook};
 
-use stepledger_core::cli::{self, CalibrateArgs, Engine, Outcome, RunArgs};
+use stepledger_core::cli::{self, CalibrateArgs, Engine, Outcome, RunArgs, note};
 
 /// With libtorch at hand, each command is carried out.
 struct Torch;
@@ -33,6 +33,8 @@ impl Engine for Torch {
 /// A panic is a bug of ours; it is told as one, and goes no further.
 #[unsafe(no_mangle)]
 extern "C" fn stepledger_engine() -> c_int {
-    set_hook(Box::new(|panic| eprintln!("stepledger: a bug in stepledger, please report it: {panic}")));
+    set_hook(Box::new(|panic| {
+        note(format_args!("stepledger: a bug in stepledger, please report it: {panic}"))
+    }));
     catch_unwind(|| cli::main(&Torch)).unwrap_or(cli::FAILED).into()
 }

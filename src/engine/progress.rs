@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use stepledger_core::cli::note;
 
 use crate::probe::StepSummary;
 
@@ -41,7 +42,7 @@ impl Progress {
             Progress::Lines { total }
                 if done == *total || done.is_multiple_of((*total / PLAIN_LINES).max(1)) =>
             {
-                eprintln!("step {done}/{total}  {}", facts(step));
+                note(format_args!("step {done}/{total}  {}", facts(step)));
             }
             Progress::Lines { .. } | Progress::Quiet => {}
         }

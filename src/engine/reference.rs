@@ -1,5 +1,6 @@
 //! What a run's rates can be held against: what was measured of its device before, else what its maker says.
 
+use stepledger_core::cli::note;
 use stepledger_core::theory::datasheet;
 
 use crate::device::cards;
@@ -33,8 +34,9 @@ fn ordinal(device: &str) -> Option<i32> {
 
 /// A calibration that cannot be read is told, and is no reason not to train.
 fn calibrated(device: &str, threads: Option<i64>) -> Option<DeviceRates> {
-    let known =
-        Calibrations::load(&home()?).map_err(|error| eprintln!("calibration not used: {error}")).ok()?;
+    let known = Calibrations::load(&home()?)
+        .map_err(|error| note(format_args!("calibration not used: {error}")))
+        .ok()?;
     known.of(&machine())?.rates_of(device, threads).cloned()
 }
 

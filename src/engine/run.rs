@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use stepledger_core::cli::{
-    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, all_cores, print, read, stop_flag,
+    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, all_cores, note, print, read, stop_flag,
 };
 
 use super::progress::Progress;
@@ -49,7 +49,7 @@ fn print_account(args: &RunArgs, run: &RunRow) -> anyhow::Result<()> {
     let asked = Asked { capacity_mb: args.account.capacity_mb, lang: Lang::En };
     print(&summarize(&account, None)?, &asked, args.account.json)?;
     if !args.account.quiet {
-        eprintln!("kept in {}", dir.display());
+        note(format_args!("kept in {}", dir.display()));
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ impl Plan {
             warmup: step < self.warmup,
             started_at: start() + TimeDelta::nanoseconds(begin_ns(step)),
             wall_ns: STEP_NS,
-            loss: Some(1.0),
+            loss: Some(loss(step)),
             tokens: Some(100),
             device_busy_pct: Some(90.0),
             cpu_wait_ns: Some(1_000_000),
@@ -100,6 +100,11 @@ impl Plan {
             missing: Vec::new(),
         }
     }
+}
+
+/// Falls by a tenth a step.
+pub fn loss(step: i64) -> f64 {
+    5.0 - step as f64 / 10.0
 }
 
 fn start() -> DateTime<Utc> {

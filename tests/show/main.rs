@@ -9,6 +9,7 @@ mod findings;
 mod flags;
 mod made_up;
 mod peak;
+mod step;
 mod timeline;
 
 use made_up::Plan;

@@ -7,6 +7,7 @@ use chrono::Utc;
 use clap::{Args, Subcommand};
 
 use super::exit::{DONE, Exit, Outcome};
+use super::note::note;
 use super::show::write_json;
 use crate::compare::{Found, find, read_side};
 use crate::store::Baselines;
@@ -72,7 +73,7 @@ fn set(out: &Path, name: &str, run: &str) -> Outcome {
     let mut baselines = Baselines::load(out).map_err(Exit::input)?;
     baselines.set(out, name, &place, Utc::now());
     baselines.save(out)?;
-    eprintln!("{name} stands for {}", place.display());
+    note(format_args!("{name} stands for {}", place.display()));
     Ok(DONE)
 }
 
@@ -93,7 +94,7 @@ fn list(out: &Path, json: bool) -> Outcome {
     }
     stdout.flush()?;
     if !json && baselines.iter().next().is_none() {
-        eprintln!("no baseline in {}; `stepledger baseline set NAME RUN` makes one", out.display());
+        note(format_args!("no baseline in {}; `stepledger baseline set NAME RUN` makes one", out.display()));
     }
     Ok(DONE)
 }

@@ -7,6 +7,7 @@ use clap::{Args, value_parser};
 use super::calibrate_noise;
 use super::engine::Engine;
 use super::exit::{Exit, Outcome};
+use super::note::note;
 use super::show::write_json;
 use crate::record::{DeviceRates, Machine};
 use crate::report::render_rates;
@@ -74,13 +75,13 @@ pub fn kept() -> anyhow::Result<(PathBuf, Calibrations)> {
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     let (home, mut known) = kept()?;
     known.of_mut(machine).keep(rates.clone());
-    let path = known.save(&home)?;
+    let path = known.save(&home).map_err(Exit::input)?;
     let mut stdout = std::io::stdout().lock();
     if json {
         write_json(&mut stdout, &rates)?;
     } else {
         std::io::Write::write_all(&mut stdout, render_rates(&rates).as_bytes())?;
     }
-    eprintln!("kept in {}", path.display());
+    note(format_args!("kept in {}", path.display()));
     Ok(())
 }

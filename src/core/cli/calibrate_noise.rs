@@ -9,6 +9,7 @@ use chrono::Utc;
 use super::calibrate::{CalibrateArgs, kept};
 use super::exit::{DONE, Exit, Outcome};
 use super::grid_args::setup;
+use super::note::note;
 use super::show::write_json;
 use crate::compare::{noise, read_sides, signed_pct};
 use crate::record::{RunStatus, id_tail};
@@ -27,9 +28,9 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
         measure(args, &folder, (&home, &mut known), |out, run_id| program.run(out, run_id, &args.flags))?;
     tell(&found, args.json)?;
     if let Some(doubt) = doubt(&found) {
-        eprintln!("{doubt}");
+        note(doubt);
     }
-    eprintln!("kept in {}; the runs are in {}", path.display(), folder.display());
+    note(format_args!("kept in {}; the runs are in {}", path.display(), folder.display()));
     Ok(DONE)
 }
 
@@ -74,7 +75,7 @@ fn make_pairs(
         for side in order.map(|side| SIDES[side]) {
             completed(make(&folder.join(side), &format!("{name}-{side}-{pair:04}"))?)?;
         }
-        eprintln!("pair {} of {pairs}", pair + 1);
+        note(format_args!("pair {} of {pairs}", pair + 1));
     }
     Ok(())
 }

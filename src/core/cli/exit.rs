@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io;
 
+use super::note::note;
+
 /// What a command comes to: its exit code, or an error to tell.
 pub type Outcome = anyhow::Result<u8>;
 
@@ -35,14 +37,39 @@ pub fn conclude(outcome: Outcome) -> u8 {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) => {
-            eprintln!("stepledger: {error:#}");
+            note(format_args!("stepledger: {}", with_causes(&error)));
             error.downcast_ref::<Exit>().map_or(FAILED, |exit| exit.code)
         }
     }
+}
+
+/// An error and its causes; one that is quoted already is not told again.
+fn with_causes(error: &anyhow::Error) -> String {
+    let causes = error.chain().map(ToString::to_string);
+    causes.fold(String::new(), |told, cause| match () {
+        () if told.contains(&cause) => told,
+        () if told.is_empty() => cause,
+        () => format!("{told}: {cause}"),
+    })
 }
 
 /// Whoever read our output (`head`, say) has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
     io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let source = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = anyhow::Error::from(StoreError::Write { path: "runs".into(), source });
+        assert_eq!(with_causes(&error).matches("permission denied").count(), 1);
+        let error = anyhow::Error::msg("no such file").context("it cannot be read");
+        assert_eq!(with_causes(&error), "it cannot be read: no such file");
+    }
 }

@@ -7,6 +7,7 @@ use chrono::Utc;
 use clap::Args;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::note::note;
 use super::show::{read, write_json};
 use crate::report::{Summary, experiment, render_experiment, summarize};
 use crate::store::{Dataset, resolve};
@@ -29,7 +30,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
     let (_, baseline) = open(&args.out, &args.baseline)?;
     let (dataset, changed) = open(&args.out, &args.changed)?;
     let record = experiment(&baseline, &changed).map_err(Exit::input)?;
-    let dir = dataset.keep_experiment(record.rows(&baseline.run_id, Utc::now()))?;
+    let dir = dataset.keep_experiment(record.rows(&baseline.run_id, Utc::now())).map_err(Exit::input)?;
     let mut stdout = std::io::stdout().lock();
     if args.json {
         write_json(&mut stdout, &record)?;
@@ -37,7 +38,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
         stdout.write_all(render_experiment(&record).as_bytes())?;
     }
     stdout.flush()?;
-    eprintln!("kept in {}", dir.display());
+    note(format_args!("kept in {}", dir.display()));
     Ok(DONE)
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
 use super::machine;
+use super::note::note;
 use super::show::write_json;
 use crate::record::{RunRow, RunStatus};
 use crate::report::{Condition, ListedRun, Listing, Selection, StepRates, UNREADABLE, render_runs};
@@ -76,9 +77,9 @@ pub fn run(args: &ListArgs) -> Outcome {
     } else if !runs.is_empty() {
         stdout.write_all(render_runs(&runs).as_bytes())?;
     } else if folders.is_empty() {
-        eprintln!("there is no run in {}; make one with `stepledger run`", args.out.display());
+        note(format_args!("there is no run in {}; make one with `stepledger run`", args.out.display()));
     } else {
-        eprintln!("no run in {} is as asked for", args.out.display());
+        note(format_args!("no run in {} is as asked for", args.out.display()));
     }
     stdout.flush()?;
     Ok(DONE)

@@ -20,6 +20,7 @@ mod interrupt;
 mod launch;
 mod list;
 mod machine;
+mod note;
 mod patience;
 mod plan;
 mod plan_verify;
@@ -34,6 +35,7 @@ mod show_views;
 mod sweep;
 mod sweep_folder;
 mod sweep_progress;
+
 mod terminal;
 mod words;
 
@@ -41,6 +43,7 @@ pub use calibrate::{CalibrateArgs, keep_rates};
 pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;
+pub use note::note;
 pub use run_args::RunArgs;
 pub use settings::all_cores;
 pub use show::{print, read};
@@ -72,7 +75,7 @@ Examples:
   stepledger rules --list                 the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
-flags were wrong, 3 out of memory, 130 interrupted.";
+flags were wrong, 3 out of memory (of `compare --fail-if`: it cannot be told), 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::exit::{DONE, Exit, FAILED, Outcome};
 use super::given::Given;
 use super::machine;
+use super::note::note;
 use super::plan_verify::verify;
 use super::run_args::{ModelArgs, TrainingArgs};
 use super::settings::settings;
@@ -131,8 +132,9 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
 /// What this device of the machine was measured to do. A calibration that cannot be read is told, and is no reason not to
 /// plan.
 fn rates(machine: &Machine, device: &str, threads: Option<i64>) -> Option<ReferenceRates> {
-    let known =
-        Calibrations::load(&home()?).map_err(|error| eprintln!("calibration not used: {error}")).ok()?;
+    let known = Calibrations::load(&home()?)
+        .map_err(|error| note(format_args!("calibration not used: {error}")))
+        .ok()?;
     let (device, threads) = match device {
         "cpu" => ("cpu", threads),
         "cuda" => ("cuda:0", None),

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::exit::Exit;
+use super::note::note;
 use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
 use crate::record::{Trace, id_tail};
 use crate::store::Dataset;
@@ -39,11 +40,11 @@ fn put_to_the_test(
     out: &Path,
     trial: Trial,
 ) -> anyhow::Result<Verified> {
-    eprintln!(
+    note(format_args!(
         "running batch {} with checkpoint {}",
         trial.batch,
         trial.checkpoint.as_deref().unwrap_or("none")
-    );
+    ));
     let run_id = run_id(trial.batch, Utc::now(), process::id());
     let flags = flags(plan, defaults, &trial);
     let ran = Program::this()?.run(out, &run_id, &flags)?;

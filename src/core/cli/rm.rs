@@ -10,6 +10,7 @@ use clap::Args;
 use super::exit::{DONE, Exit, FAILED, Outcome};
 use super::list::is_here;
 use super::machine;
+use super::note::note;
 use crate::record::RunStatus;
 use crate::report::file_bytes;
 use crate::store::{
@@ -56,7 +57,7 @@ pub fn run(args: &RmArgs) -> Outcome {
     let alone = |dir: &&PathBuf| !dir.parent().is_some_and(|sweep| found.contains(sweep));
     let targets = found.iter().filter(alone).map(|dir| look(dir)).collect::<anyhow::Result<Vec<_>>>()?;
     if !args.yes && !confirmed(&targets)? {
-        eprintln!("nothing was removed");
+        note("nothing was removed");
         return Ok(FAILED);
     }
     for target in &targets {
@@ -64,7 +65,7 @@ pub fn run(args: &RmArgs) -> Outcome {
             None => drop(remove(&target.dir)?),
             Some(_) => drop(remove_sweep(&target.dir)?),
         }
-        eprintln!("removed {target}");
+        note(format_args!("removed {target}"));
     }
     Ok(DONE)
 }

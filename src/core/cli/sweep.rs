@@ -11,6 +11,7 @@ use super::exit::{DONE, Exit, FAILED, INTERRUPTED, Outcome};
 use super::given::Given;
 use super::grid_args::GridArgs;
 use super::interrupt::stop_flag;
+use super::note::note;
 use super::show::write_json;
 use super::sweep_folder::{begin, resume, told};
 use super::sweep_progress::Teller;
@@ -67,7 +68,7 @@ pub fn run(args: &Given<SweepArgs>) -> Outcome {
     let made = made.map_err(told)?;
     print(&args.args.grid, &made)?;
     if !made.complete {
-        eprintln!("go on with `stepledger sweep --resume {}`", folder.dir().display());
+        note(format_args!("go on with `stepledger sweep --resume {}`", folder.dir().display()));
     }
     picture.map_or(Ok(()), |path| draw(&made, path))?;
     Ok(match made.answer.best {
@@ -86,7 +87,7 @@ fn print(args: &GridArgs, made: &Sweep) -> anyhow::Result<()> {
     }
     stdout.flush()?;
     if !args.quiet {
-        eprintln!("kept in {}", made.dir.display());
+        note(format_args!("kept in {}", made.dir.display()));
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ fn draw(made: &Sweep, path: &Path) -> anyhow::Result<()> {
     match sweep_chart(made) {
         Ok(chart) => fs::write(path, chart).map_err(|error| not_drawn(path, &error)),
         Err(empty @ ChartError::Empty) => {
-            eprintln!("--svg {}: {empty}", path.display());
+            note(format_args!("--svg {}: {empty}", path.display()));
             Ok(())
         }
         Err(error) => Err(error.into()),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::note::note;
 use crate::sweep::Progress;
 
 pub enum Teller {
@@ -38,7 +39,7 @@ impl Teller {
                 bar.set_position(progress.done as u64);
                 bar.set_message(now);
             }
-            Teller::Lines => eprintln!("run {} of {}: {now}", progress.done + 1, progress.total),
+            Teller::Lines => note(format_args!("run {} of {}: {now}", progress.done + 1, progress.total)),
             Teller::Quiet => {}
         }
     }

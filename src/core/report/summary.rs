@@ -59,6 +59,8 @@ pub struct Summary {
     pub parameters: Option<i64>,
     pub trace: &'static str,
     pub step: StepSummary,
+    /// The step that was asked for alone; null where all measured ones are summed up.
+    pub one_step: Option<OneStep>,
     /// Null for what is no toy model, and where no step was measured.
     pub products: Option<ProductRate>,
     pub phases: Vec<PhaseSummary>,
@@ -83,6 +85,20 @@ pub struct Summary {
     /// What the rules hold the run against; shown with what they make of it.
     #[serde(skip)]
     pub reference_rates: Option<ReferenceRates>,
+}
+
+/// One step, where no other is looked at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OneStep {
+    pub step: i64,
+    pub warmup: bool,
+    pub loss: Option<f64>,
+}
+
+impl OneStep {
+    fn of(step: &StepRow) -> Self {
+        OneStep { step: step.step, warmup: step.warmup, loss: step.loss }
+    }
 }
 
 /// Step times over the measured steps looked at.
@@ -157,6 +173,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         trace: run.trace.as_str(),
         products: product_rate(&run.config, run.reference_rates.as_ref(), step.median_ms),
         step,
+        one_step: only.and(steps.first()).map(|step| OneStep::of(step)),
         phases: sum(&phases, SpanKind::Phase, wall_ns),
         scopes: [SpanKind::Scope, SpanKind::Node]
             .iter()

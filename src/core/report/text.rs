@@ -7,7 +7,8 @@ use super::phases::PhaseSummary;
 use super::summary::Summary;
 use super::tables::{put, table};
 use super::text_rates::product_rate;
-use super::units::{bytes, count, ms, number, pct, share_pct};
+use super::text_step::step_line;
+use super::units::{bytes, count, ms, number, pct, share_pct, threads};
 use super::{text_device, text_out_of_memory};
 use crate::record::{Category, Moment, Phase, RECOMPUTE};
 
@@ -41,10 +42,10 @@ fn heading(summary: &Summary) -> String {
         lines.push(format!("  {}", settings(&summary.config)));
     }
     let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
-    let threads = machine.torch_threads.map(|n| format!(", {n} threads")).unwrap_or_default();
+    let with = machine.torch_threads.map(|n| format!(", {}", threads(n))).unwrap_or_default();
     let torch = summary.versions.torch.as_deref().map(|v| format!(", libtorch {v}")).unwrap_or_default();
     lines.extend(text_device::facts(&summary.device_facts));
-    lines.push(format!("  {cpu}{threads}{torch}, stepledger {}", summary.versions.stepledger));
+    lines.push(format!("  {cpu}{with}{torch}, stepledger {}", summary.versions.stepledger));
     lines.join("\n")
 }
 
@@ -61,28 +62,6 @@ pub(super) fn settings(config: &Map<String, Value>) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let set = config.iter().filter(|(_, value)| !value.is_null());
     set.map(|(name, value)| format!("{name} {}", plain(value))).collect::<Vec<_>>().join(", ")
-}
-
-fn step_line(summary: &Summary) -> String {
-    let step = &summary.step;
-    let (Some(median), Some(q1), Some(q3)) = (step.median_ms, step.q1_ms, step.q3_ms) else {
-        return "No measured step.".to_owned();
-    };
-    let rate = step.tokens_per_s.map(|rate| format!(", {} tokens/s", count(rate.round() as i64)));
-    let spread = match step.n {
-        1 => "1 step".to_owned(),
-        n => format!("median of {n} steps; middle half {} to {}", ms(q1), ms(q3)),
-    };
-    format!("Step {} ({spread}){}{}", ms(median), rate.unwrap_or_default(), losses(summary))
-}
-
-fn losses(summary: &Summary) -> String {
-    let known: Vec<f64> = summary.losses.iter().flatten().copied().collect();
-    match known.as_slice() {
-        [] => String::new(),
-        [only] => format!(", loss {only:.4}"),
-        [first, .., last] => format!(", loss {first:.4} → {last:.4}"),
-    }
 }
 
 fn phases(summary: &Summary) -> String {

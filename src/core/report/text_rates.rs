@@ -66,6 +66,7 @@ pub fn flops(tflop_s: f64) -> String {
 /// 10¹² operations with a fitting prefix.
 fn operations(tera: f64) -> String {
     match tera {
+        tiny if tiny < 0.9995e-3 => format!("{:.1} MFLOP", tiny * 1e6),
         small if small < 0.9995 => format!("{:.1} GFLOP", tera * 1e3),
         tera => format!("{tera:.2} TFLOP"),
     }
@@ -111,6 +112,12 @@ mod tests {
         let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
             "attention": "sdpa", "dtype": dtype});
         config.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn operations_have_a_prefix_that_fits() {
+        let told = [2e-6, 0.0003, 0.0037, 1.5].map(operations);
+        assert_eq!(told, ["2.0 MFLOP", "300.0 MFLOP", "3.7 GFLOP", "1.50 TFLOP"]);
     }
 
     #[test]

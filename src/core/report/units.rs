@@ -40,6 +40,11 @@ pub fn count(value: i64) -> String {
     format!("{}{}", if value < 0 { "-" } else { "" }, groups.join(","))
 }
 
+/// So many threads: `1 thread`, `2 threads`.
+pub fn threads(number: i64) -> String {
+    format!("{number} thread{}", if number == 1 { "" } else { "s" })
+}
+
 /// A share of a whole in percent, one decimal.
 pub fn pct(value: f64) -> String {
     format!("{value:.1} %")
@@ -79,6 +84,7 @@ mod tests {
             (count(834_304), count(-1_000), count(12)),
             ("834,304".into(), "-1,000".into(), "12".into())
         );
+        assert_eq!((threads(1), threads(2)), ("1 thread".into(), "2 threads".into()));
         assert_eq!((ms(9.999), ms(0.0)), ("10.0 ms".into(), "0 µs".into()));
         assert_eq!((ms(0.99999), ms(999.7)), ("1.00 ms".into(), "1.00 s".into()));
         assert_eq!((share_pct(1, 4), share_pct(0, 0)), (25.0, 0.0));

@@ -120,7 +120,9 @@ fn way_out_of_writing(source: &io::Error) -> &'static str {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
             "a file is in the way; name a folder with --out"
         }
-        ErrorKind::NotFound => "its folder is gone; leave the run's folder in place while the run goes on",
+        ErrorKind::NotFound => {
+            "its folder is gone, or cannot be made there; name one that can, and leave it in place while the run goes on"
+        }
         _ => "check the disk, or write to another one with --out",
     }
 }

@@ -5,6 +5,8 @@ mod cuda;
 mod libtorch;
 mod tools;
 
+use std::io::Write;
+
 use stepledger_core::cli::{DONE, Outcome};
 
 /// Looks at everything, in the order of what rests on what.
@@ -12,6 +14,6 @@ pub fn examine() -> Outcome {
     let mut checks = vec![libtorch::version(), libtorch::hook()];
     checks.extend(cuda::checks());
     checks.extend(tools::checks());
-    println!("{}", serde_json::to_string(&checks)?);
+    writeln!(std::io::stdout(), "{}", serde_json::to_string(&checks)?)?;
     Ok(DONE)
 }
