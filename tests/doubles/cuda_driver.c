@@ -1,4 +1,4 @@
-/* A test double of NVIDIA's driver library, loaded as libcuda.so.1: two devices that compute nothing and a time that
+/* A test double of NVIDIA's driver library, loaded as libcuda.so: two devices that compute nothing and a time that
  * the test makes pass. It keeps a log of the calls that matter and can be told to fail. Nothing it says is a
  * measurement.
  *
