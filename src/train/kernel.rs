@@ -19,10 +19,33 @@ unsafe extern "C" {
         exp_avg_sqs: *const RawTensor,
         steps: *const RawTensor,
         count: usize,
+        layout: *const Layout,
         operands: *mut Operands,
     ) -> c_int;
     // Of the probe's hook.
     fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
+}
+
+/// What a kernel was loaded for, and all tensors that it is given must be; `AdamWLayout` in adamw.cpp.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    half_params: i32,
+    half_states: i32,
+    masters: i32,
+    /// Of the GPU; -1 is the CPU, on which tests can have the shim look at tensors.
+    ordinal: i32,
+}
+
+impl Layout {
+    fn new(storage: Storage, ordinal: i32) -> Layout {
+        Layout {
+            half_params: i32::from(storage != Storage::F32),
+            half_states: i32::from(storage == Storage::Bf16),
+            masters: i32::from(storage == Storage::Bf16Masters),
+            ordinal,
+        }
+    }
 }
 
 /// The tensors of an update by their pointers, as many in each list.
@@ -46,7 +69,7 @@ impl Lists {
 #[derive(Debug)]
 pub struct KernelAdamW {
     kernel: AdamWKernel,
-    ordinal: i32,
+    layout: Layout,
     hyper: Hyper,
     count: u64,
 }
@@ -65,17 +88,18 @@ impl KernelAdamW {
         let AdamWConfig { lr, betas, eps, weight_decay, .. } = *config;
         let gpu = Gpu::open(ordinal)?;
         let kernel = AdamWKernel::load(&gpu, &Cache::standard(), config.tiling()?, storage)?;
-        Ok(KernelAdamW { kernel, ordinal, hyper: Hyper { lr, betas, eps, weight_decay }, count: 0 })
+        let layout = Layout::new(storage, ordinal);
+        Ok(KernelAdamW { kernel, layout, hyper: Hyper { lr, betas, eps, weight_decay }, count: 0 })
     }
 
     /// Queues one update behind what libtorch has queued.
     pub fn step(&mut self, lists: &Lists) -> Result<(), TrainError> {
-        let operands = operands(lists)?;
+        let operands = operands(lists, &self.layout)?;
         let mut stream = std::ptr::null_mut();
         // SAFETY: writes one pointer to a place of ours.
-        checked(unsafe { sl_current_stream(self.ordinal, &raw mut stream) })?;
-        // SAFETY: the shim has checked that these are contiguous tensors of the GPU, of the types that the kernel was
-        // loaded for. Their memory is the caching allocator's, which gives it to nobody before what is queued on this
+        checked(unsafe { sl_current_stream(self.layout.ordinal, &raw mut stream) })?;
+        // SAFETY: the shim has checked of each tensor that it is a contiguous one of the GPU, of the type that the kernel was
+        // loaded for, and of as many elements as are read. Their memory is the caching allocator's, which gives it to nobody before what is queued on this
         // stream, libtorch's own, has run.
         unsafe { self.kernel.step(&operands, self.hyper, self.count + 1, stream)? };
         self.count += 1;
@@ -83,8 +107,8 @@ impl KernelAdamW {
     }
 }
 
-/// Where the tensors lie. Says to libtorch that they change.
-fn operands(lists: &Lists) -> Result<Vec<Operands>, TchError> {
+/// Where the tensors lie, all of which must be of this layout. Says to libtorch that they change.
+fn operands(lists: &Lists, layout: &Layout) -> Result<Vec<Operands>, TchError> {
     let mut operands = vec![Operands::default(); lists.parameters.len()];
     // SAFETY: all lists hold as many pointers to live tensors (or, for masters, the list is null), and there is room
     // for as many operands; the shim returns libtorch's errors.
@@ -96,6 +120,7 @@ fn operands(lists: &Lists) -> Result<Vec<Operands>, TchError> {
             lists.exp_avg_sqs.as_ptr(),
             lists.steps.as_ptr(),
             operands.len(),
+            &raw const *layout,
             operands.as_mut_ptr(),
         )
     })?;
@@ -151,6 +176,7 @@ impl From<TilingError> for TrainError {
 #[cfg(test)]
 mod tests {
     use super::super::adamw::AdamW;
+    use super::super::shim::raw;
     use super::*;
 
     fn config(block_size: Option<u32>, tile_size: Option<u32>) -> AdamWConfig {
@@ -198,6 +224,12 @@ mod tests {
         }
     }
 
+    const ON_THE_CPU: i32 = -1;
+
+    fn f32_on_the_cpu() -> Layout {
+        Layout::new(Storage::F32, ON_THE_CPU)
+    }
+
     /// The shim's checks hold for any device; only a launch needs a GPU.
     #[test]
     fn operands_are_where_the_tensors_lie() {
@@ -207,16 +239,16 @@ mod tests {
             parameter.sum(Kind::Float).backward();
         }
         let states: Vec<[Tensor; 3]> = [3, 0, 5].map(|count| [new(count), new(count), new(1)]).into();
-        let raw =
+        let of_place =
             |place: usize| states.iter().map(|state| state[place].as_ptr() as RawTensor).collect::<Vec<_>>();
         let mut lists = Lists {
             parameters: parameters.iter().map(|parameter| parameter.as_ptr() as RawTensor).collect(),
             masters: None,
-            exp_avgs: raw(0),
-            exp_avg_sqs: raw(1),
-            steps: raw(2),
+            exp_avgs: of_place(0),
+            exp_avg_sqs: of_place(1),
+            steps: of_place(2),
         };
-        let found = operands(&lists).unwrap();
+        let found = operands(&lists, &f32_on_the_cpu()).unwrap();
         for ((operands, parameter), states) in found.iter().zip(&parameters).zip(&states) {
             let addresses = [parameter, &parameter.grad(), &states[0], &states[1], &states[2]]
                 .map(|tensor| tensor.data_ptr() as u64);
@@ -227,11 +259,83 @@ mod tests {
         // What the kernel would read wrongly is refused: here a state that is a column.
         let column = Tensor::ones([3, 2], tch::kind::FLOAT_CPU).select(1, 0);
         lists.exp_avgs[0] = column.as_ptr() as RawTensor;
-        let error = operands(&lists).unwrap_err().to_string();
+        let error = operands(&lists, &f32_on_the_cpu()).unwrap_err().to_string();
         assert!(error.contains("exp_avg") && error.contains("contiguous"), "{error}");
         lists.exp_avgs[0] = states[2][0].as_ptr() as RawTensor;
-        let error = operands(&lists).unwrap_err().to_string();
+        let error = operands(&lists, &f32_on_the_cpu()).unwrap_err().to_string();
         assert!(error.contains("exp_avg has 5 elements") && error.contains("3"), "{error}");
+    }
+
+    /// One parameter's tensors, each of a type of its own.
+    struct Kinds {
+        parameter: Kind,
+        states: [Kind; 2],
+        step: Kind,
+        master: Option<Kind>,
+    }
+
+    const F32: Kinds =
+        Kinds { parameter: Kind::Float, states: [Kind::Float; 2], step: Kind::Float, master: None };
+    const BF16: Kinds = Kinds { parameter: Kind::BFloat16, states: [Kind::BFloat16; 2], ..F32 };
+
+    /// What the shim says of parameters of these types, to a kernel of that layout.
+    fn told(all: &[Kinds], layout: Layout) -> Result<usize, String> {
+        let new = |count: i64, kind| Tensor::ones([count], (kind, Device::Cpu));
+        let parameters: Vec<_> =
+            all.iter().map(|kinds| new(3, kinds.parameter).set_requires_grad(true)).collect();
+        parameters.iter().for_each(|parameter| parameter.sum(parameter.kind()).backward());
+        let list = |kind: &dyn Fn(&Kinds) -> Kind, count| -> Vec<Tensor> {
+            all.iter().map(|kinds| new(count, kind(kinds))).collect()
+        };
+        let exp_avgs = list(&|kinds| kinds.states[0], 3);
+        let exp_avg_sqs = list(&|kinds| kinds.states[1], 3);
+        let steps = list(&|kinds| kinds.step, 1);
+        let masters: Vec<_> = all.iter().filter_map(|kinds| kinds.master).map(|kind| new(3, kind)).collect();
+        let lists = Lists {
+            parameters: raw(&parameters),
+            masters: (!masters.is_empty()).then(|| raw(&masters)),
+            exp_avgs: raw(&exp_avgs),
+            exp_avg_sqs: raw(&exp_avg_sqs),
+            steps: raw(&steps),
+        };
+        operands(&lists, &layout).map(|operands| operands.len()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn tensors_of_other_types_than_the_kernel_was_loaded_for_are_refused() {
+        let with_masters = || Kinds { master: Some(Kind::Float), states: F32.states, ..BF16 };
+        let fits = [
+            (F32, Storage::F32),
+            (BF16, Storage::Bf16),
+            (Kinds { states: F32.states, ..BF16 }, Storage::Bf16F32States),
+            (with_masters(), Storage::Bf16Masters),
+        ];
+        for (kinds, storage) in fits {
+            assert_eq!(told(&[kinds], Layout::new(storage, ON_THE_CPU)), Ok(1), "{storage:?}");
+        }
+        for (all, storage, words) in [
+            (vec![F32, BF16], Storage::F32, "parameter is of BFloat16, and the kernel was loaded for Float"),
+            (vec![BF16, F32], Storage::Bf16, "parameter is of Float, and the kernel was loaded for BFloat16"),
+            (vec![BF16], Storage::Bf16F32States, "exp_avg is of BFloat16"),
+            (vec![Kinds { states: [Kind::Float, Kind::Half], ..F32 }], Storage::F32, "exp_avg_sq is of Half"),
+            (vec![Kinds { step: Kind::Double, ..F32 }], Storage::F32, "step is of Double"),
+            (
+                vec![Kinds { master: Some(Kind::BFloat16), ..with_masters() }],
+                Storage::Bf16Masters,
+                "master is of",
+            ),
+            (vec![Kinds { states: F32.states, ..BF16 }], Storage::Bf16Masters, "with master weights"),
+            (vec![with_masters()], Storage::Bf16F32States, "without master weights"),
+        ] {
+            let error = told(&all, Layout::new(storage, ON_THE_CPU)).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn tensors_elsewhere_than_on_the_kernels_gpu_are_refused() {
+        let error = told(&[F32], Layout::new(Storage::F32, 1)).unwrap_err();
+        assert!(error.contains("parameter is on cpu, and the kernel was loaded for cuda:1"), "{error}");
     }
 
     /// Backward refuses to use what was changed after it was saved, if it is told.
@@ -243,7 +347,8 @@ mod tests {
         let states = [4, 4, 1].map(|count| Tensor::zeros([count], tch::kind::FLOAT_CPU));
         let [exp_avgs, exp_avg_sqs, steps] = states.each_ref().map(|state| vec![state.as_ptr() as RawTensor]);
         let parameters = vec![parameter.as_ptr() as RawTensor];
-        operands(&Lists { parameters, masters: None, exp_avgs, exp_avg_sqs, steps }).unwrap();
+        let lists = Lists { parameters, masters: None, exp_avgs, exp_avg_sqs, steps };
+        operands(&lists, &f32_on_the_cpu()).unwrap();
         let error = squared.f_backward().unwrap_err().to_string();
         assert!(error.contains("modified by an inplace operation"), "{error}");
     }
