@@ -14,6 +14,8 @@
 constexpr int kQuad = 4;
 constexpr int kQuads = TILE_SIZE / kQuad;
 constexpr unsigned long long kChunk = BLOCK_SIZE * TILE_SIZE;
+// The largest number of f32.
+constexpr float kLargest = 3.40282347e38f;
 // Tensors of one launch; the same in src/device/adamw/batch.rs, as are the two structs.
 constexpr int kTensors = 64;
 
@@ -106,9 +108,17 @@ __device__ inline float averaged(float old, float fresh, float keep, float take)
   return take < 0.5f ? fmaf(take, fresh - old, old) : fmaf(keep, old - fresh, fresh);
 }
 
+// keep * old + take * grad². Where the square, or what there is, is beyond what f32 holds, the difference of the two would be
+// no number: the factor is taken in first, as libtorch's operators do.
+__device__ inline float averaged_square(float old, float grad, float keep, float take) {
+  const float fresh = grad * grad;
+  const bool within = old <= kLargest && fresh <= kLargest;
+  return within ? averaged(old, fresh, keep, take) : fmaf(take * grad, grad, keep * old);
+}
+
 __device__ inline void update(float& param, float grad, float& exp_avg, float& exp_avg_sq, const Numbers& by) {
   exp_avg = averaged(exp_avg, grad, by.keep1, by.take1);
-  exp_avg_sq = averaged(exp_avg_sq, grad * grad, by.keep2, by.take2);
+  exp_avg_sq = averaged_square(exp_avg_sq, grad, by.keep2, by.take2);
   const float direction = exp_avg / fmaf(sqrtf(exp_avg_sq), by.inverse_root, by.eps);
   // Decay and step in one, so that the parameter is rounded once.
   param -= fmaf(by.step_size, direction, by.decay * param);
