@@ -114,6 +114,11 @@ impl Double {
         self.say("double_capture", stream, i32::from(on));
     }
 
+    /// How this thread behaves towards captures: 0 is CUDA's default.
+    pub fn capture_mode(&self) -> i32 {
+        self.ask("double_capture_mode")
+    }
+
     /// No event is reached any more, whatever time it is.
     pub fn stick(&self) {
         self.say("double_stick", 1, 0);
