@@ -39,7 +39,6 @@ struct Batch {
 struct Numbers {
   float keep1;        // β₁
   float take1;        // 1 − β₁
-  float keep2;        // β₂
   float take2;        // 1 − β₂
   float decay;        // lr λ
   float step_size;    // lr / (1 − β₁ᵗ)
@@ -108,17 +107,15 @@ __device__ inline float averaged(float old, float fresh, float keep, float take)
   return take < 0.5f ? fmaf(take, fresh - old, old) : fmaf(keep, old - fresh, fresh);
 }
 
-// keep * old + take * grad². Where the square, or what there is, is beyond what f32 holds, the difference of the two would be
-// no number: the factor is taken in first, as libtorch's operators do.
-__device__ inline float averaged_square(float old, float grad, float keep, float take) {
-  const float fresh = grad * grad;
-  const bool within = old <= kLargest && fresh <= kLargest;
-  return within ? averaged(old, fresh, keep, take) : fmaf(take * grad, grad, keep * old);
+// (1 - take) * old + take * grad². The factor is taken in before the second multiplication, as libtorch's operators do: the
+// square alone may be beyond what f32 holds. What is infinite already stays so; it must not be taken from itself.
+__device__ inline float averaged_square(float old, float grad, float take) {
+  return fmaf(take * grad, grad, fmaf(-take, fminf(old, kLargest), old));
 }
 
 __device__ inline void update(float& param, float grad, float& exp_avg, float& exp_avg_sq, const Numbers& by) {
   exp_avg = averaged(exp_avg, grad, by.keep1, by.take1);
-  exp_avg_sq = averaged_square(exp_avg_sq, grad, by.keep2, by.take2);
+  exp_avg_sq = averaged_square(exp_avg_sq, grad, by.take2);
   const float direction = exp_avg / fmaf(sqrtf(exp_avg_sq), by.inverse_root, by.eps);
   // Decay and step in one, so that the parameter is rounded once.
   param -= fmaf(by.step_size, direction, by.decay * param);
