@@ -14,6 +14,8 @@
 constexpr int kQuad = 4;
 constexpr int kQuads = TILE_SIZE / kQuad;
 constexpr unsigned long long kChunk = BLOCK_SIZE * TILE_SIZE;
+// The largest number of f32.
+constexpr float kLargest = 3.40282347e38f;
 // Tensors of one launch; the same in src/device/adamw/batch.rs, as are the two structs.
 constexpr int kTensors = 64;
 
@@ -37,7 +39,6 @@ struct Batch {
 struct Numbers {
   float keep1;        // β₁
   float take1;        // 1 − β₁
-  float keep2;        // β₂
   float take2;        // 1 − β₂
   float decay;        // lr λ
   float step_size;    // lr / (1 − β₁ᵗ)
@@ -106,9 +107,15 @@ __device__ inline float averaged(float old, float fresh, float keep, float take)
   return take < 0.5f ? fmaf(take, fresh - old, old) : fmaf(keep, old - fresh, fresh);
 }
 
+// (1 - take) * old + take * grad². The factor is taken in before the second multiplication, as libtorch's operators do: the
+// square alone may be beyond what f32 holds. What is infinite already stays so; it must not be taken from itself.
+__device__ inline float averaged_square(float old, float grad, float take) {
+  return fmaf(take * grad, grad, fmaf(-take, fminf(old, kLargest), old));
+}
+
 __device__ inline void update(float& param, float grad, float& exp_avg, float& exp_avg_sq, const Numbers& by) {
   exp_avg = averaged(exp_avg, grad, by.keep1, by.take1);
-  exp_avg_sq = averaged(exp_avg_sq, grad * grad, by.keep2, by.take2);
+  exp_avg_sq = averaged_square(exp_avg_sq, grad, by.take2);
   const float direction = exp_avg / fmaf(sqrtf(exp_avg_sq), by.inverse_root, by.eps);
   // Decay and step in one, so that the parameter is rounded once.
   param -= fmaf(by.step_size, direction, by.decay * param);

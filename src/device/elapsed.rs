@@ -6,7 +6,7 @@ use cudarc::driver::{DriverError, sys};
 
 type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
-/// Whether the driver, which must be there, can tell the time between events.
+/// Whether there is a driver that can tell the time between events.
 pub fn tells_elapsed_time() -> bool {
     elapsed_time().is_some()
 }
@@ -25,20 +25,19 @@ pub unsafe fn elapsed_ms(begin: sys::CUevent, end: sys::CUevent) -> Result<f32, 
     Ok(ms)
 }
 
-/// cudarc knows the newer name alone, which drivers before CUDA 12.8 lack, and panics where it is missing.
+/// cudarc knows the newer name alone, which drivers before CUDA 12.8 lack, and panics where it is missing. It is looked for in
+/// the very library that cudarc has found: one that another name leads to would know nothing of its events.
 fn elapsed_time() -> Option<ElapsedTime> {
     static FOUND: OnceLock<Option<ElapsedTime>> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let open = |name: &&str| {
-            // SAFETY: the driver's library, which cudarc has loaded already.
-            unsafe { libloading::Library::new(*name) }.ok()
-        };
-        let library = ["libcuda.so.1", "libcuda.so"].iter().find_map(open)?;
+        // SAFETY: looks for a library by name. cudarc panics if it is missing, so ask first.
+        if !unsafe { sys::is_culib_present() } {
+            return None;
+        }
+        // SAFETY: the library is there, and cudarc keeps it for as long as the program runs.
+        let library = unsafe { sys::culib() };
         let names = [b"cuEventElapsedTime_v2".as_slice(), b"cuEventElapsedTime"];
         // SAFETY: the driver declares both so.
-        let found = names.iter().find_map(|name| Some(*unsafe { library.get::<ElapsedTime>(name) }.ok()?));
-        // The function is used for as long as the program runs.
-        std::mem::forget(library);
-        found
+        names.iter().find_map(|name| Some(*unsafe { library.get::<ElapsedTime>(*name) }.ok()?))
     })
 }

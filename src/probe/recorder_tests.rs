@@ -151,6 +151,31 @@ fn a_device_that_hangs_holds_back_a_few_steps_and_then_none() {
     });
 }
 
+/// A graph that is captured while steps wait for the device outlives the asking, on its own stream and on another.
+#[test]
+fn a_step_that_ends_within_a_capture_disturbs_it_not() {
+    on_the_double(&path("a_step_that_ends_within_a_capture_disturbs_it_not"), |double| {
+        for stream in [0, 3] {
+            let mut run = Run::start(double);
+            run.step(0, 8 * MS);
+            double.pass(10 * MS);
+            double.capture(stream, true);
+            run.step(1, 8 * MS);
+            assert_eq!(run.kept.steps()[0], 0, "what was before the capture is read meanwhile");
+            assert_eq!(double.capture_mode(), 0);
+            double.capture(stream, false);
+            double.pass(10 * MS);
+            run.step(2, 8 * MS);
+            double.pass(10 * MS);
+            run.end();
+            let forward = |step| run.kept.row(step, SpanKind::Phase, Phase::Forward).device_ns;
+            assert_eq!((forward(0), forward(2)), (Some(8 * MS), Some(8 * MS)));
+            let missing = run.spans.device.as_ref().unwrap().missing();
+            assert!(missing.iter().all(|missing| missing.contains("captured")), "{missing:?}");
+        }
+    });
+}
+
 /// Nothing is known of what the device still has to do of a step that was left.
 #[test]
 fn after_a_step_that_was_left_the_next_one_has_no_exposed_times() {

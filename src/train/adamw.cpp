@@ -35,6 +35,14 @@ struct AdamWNumbers {
   double weight_decay;
 };
 
+// What such a kernel was loaded for; `Layout` in kernel.rs.
+struct AdamWLayout {
+  int32_t half_params;  // bf16, and f32 where not; gradients are as their parameters
+  int32_t half_states;
+  int32_t masters;
+  int32_t ordinal;  // of the GPU; -1 is the CPU, for tests
+};
+
 // Where the tensors of one parameter lie, for a kernel of our own; `Operands` in src/device/adamw/batch.rs.
 struct AdamWOperands {
   uint64_t param;
@@ -156,41 +164,35 @@ void step(Way way, Group group, const Tensors& stored, const AdamWNumbers& numbe
   if (!group.params[0].is_same(stored[0])) at::_foreach_copy_(stored, group.params);
 }
 
-// Where a tensor lies, if the kernel can read it as it reads the parameter: element after element.
-uint64_t address(const char* name, const at::Tensor& tensor, const at::Tensor& param) {
-  TORCH_CHECK(tensor.defined(), "AdamW's kernel: a parameter of shape ", param.sizes(), " has no ", name);
-  TORCH_CHECK(tensor.device() == param.device(), "AdamW's kernel: ", name, " is on ", tensor.device(),
-              ", the parameter on ", param.device());
+at::ScalarType type(bool half) { return half ? at::kBFloat16 : at::kFloat; }
+
+// Where a tensor lies, if the kernel can read it as it reads everything: on its GPU, element after element, each of the
+// type that it was loaded for, and as many as it will read.
+uint64_t address(const char* name, const at::Tensor& tensor, at::ScalarType type, int64_t elements, at::Device device) {
+  TORCH_CHECK(tensor.defined(), "AdamW's kernel: a parameter of ", elements, " elements has no ", name);
+  TORCH_CHECK(tensor.device() == device, "AdamW's kernel: ", name, " is on ", tensor.device(),
+              ", and the kernel was loaded for ", device, "; keep all parameters there, or use --adamw foreach");
+  TORCH_CHECK(tensor.scalar_type() == type, "AdamW's kernel: ", name, " is of ", tensor.scalar_type(),
+              ", and the kernel was loaded for ", type, "; keep all parameters in one type, or use --adamw foreach");
   TORCH_CHECK(tensor.is_contiguous(), "AdamW's kernel: ", name, " is not contiguous (sizes ", tensor.sizes(),
               ", strides ", tensor.strides(), "); use --adamw foreach");
+  TORCH_CHECK(tensor.numel() == elements, "AdamW's kernel: ", name, " has ", tensor.numel(), " elements, and ", elements,
+              " are read");
   return reinterpret_cast<uint64_t>(tensor.data_ptr());
 }
 
-// The same, of one that has an element for each of the parameter's.
-uint64_t elements(const char* name, const at::Tensor& tensor, const at::Tensor& param) {
-  const uint64_t at = address(name, tensor, param);
-  TORCH_CHECK(tensor.numel() == param.numel(), "AdamW's kernel: ", name, " has ", tensor.numel(),
-              " elements, the parameter ", param.numel());
-  return at;
-}
-
 AdamWOperands operands(const at::Tensor& param, const at::Tensor* master, const at::Tensor& exp_avg,
-                       const at::Tensor& exp_avg_sq, const at::Tensor& step) {
-  const at::Tensor& grad = param.grad();
-  const AdamWOperands found{elements("parameter", param, param),
-                            elements("gradient", grad, param),
-                            elements("exp_avg", exp_avg, param),
-                            elements("exp_avg_sq", exp_avg_sq, param),
-                            master ? elements("master", *master, param) : 0,
-                            address("step", step, param),
-                            static_cast<uint64_t>(param.numel())};
-  TORCH_CHECK(grad.scalar_type() == param.scalar_type(), "AdamW's kernel: a gradient is ", grad.scalar_type(),
-              ", its parameter ", param.scalar_type());
-  // What is written is not written by libtorch, which must not take an older value that it saved for the new one.
-  for (const at::Tensor* changed : {&param, &exp_avg, &exp_avg_sq, master}) {
-    if (changed) changed->unsafeGetTensorImpl()->bump_version();
-  }
-  return found;
+                       const at::Tensor& exp_avg_sq, const at::Tensor& step, const AdamWLayout& layout) {
+  const at::Device device = layout.ordinal < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, layout.ordinal);
+  const at::ScalarType of_params = type(layout.half_params), of_states = type(layout.half_states);
+  const int64_t numel = param.numel();
+  return {address("parameter", param, of_params, numel, device),
+          address("gradient", param.grad(), of_params, numel, device),
+          address("exp_avg", exp_avg, of_states, numel, device),
+          address("exp_avg_sq", exp_avg_sq, of_states, numel, device),
+          master ? address("master", *master, at::kFloat, numel, device) : 0,
+          address("step", step, at::kFloat, 1, device),
+          static_cast<uint64_t>(numel)};
 }
 
 Group part(const Group& all, size_t i) {
@@ -219,12 +221,21 @@ int sl_adamw(int way, at::Tensor* const* parameters, at::Tensor* const* masters,
   });
 }
 
-// Where the tensors of `count` updates lie; takes them for changed from now on.
+// Where the tensors of `count` updates lie, all of which must be as the kernel was loaded for; takes them for changed from
+// now on.
 int sl_adamw_operands(at::Tensor* const* parameters, at::Tensor* const* masters, at::Tensor* const* exp_avgs,
-                      at::Tensor* const* exp_avg_sqs, at::Tensor* const* steps, size_t count, AdamWOperands* out) {
+                      at::Tensor* const* exp_avg_sqs, at::Tensor* const* steps, size_t count, const AdamWLayout* layout,
+                      AdamWOperands* out) {
   return guarded([&] {
+    TORCH_CHECK((masters != nullptr) == (layout->masters != 0), "AdamW's kernel was loaded for parameters ",
+                layout->masters ? "with" : "without", " master weights");
     for (size_t i = 0; i < count; ++i) {
-      out[i] = operands(*parameters[i], masters ? masters[i] : nullptr, *exp_avgs[i], *exp_avg_sqs[i], *steps[i]);
+      const at::Tensor* master = masters ? masters[i] : nullptr;
+      out[i] = operands(*parameters[i], master, *exp_avgs[i], *exp_avg_sqs[i], *steps[i], *layout);
+    }
+    // What is written is not written by libtorch, which must not take an older value that it saved for the new one.
+    for (at::Tensor* const* changed : {parameters, exp_avgs, exp_avg_sqs, masters}) {
+      for (size_t i = 0; changed && i < count; ++i) changed[i]->unsafeGetTensorImpl()->bump_version();
     }
   });
 }

@@ -19,10 +19,33 @@ unsafe extern "C" {
         exp_avg_sqs: *const RawTensor,
         steps: *const RawTensor,
         count: usize,
+        layout: *const Layout,
         operands: *mut Operands,
     ) -> c_int;
     // Of the probe's hook.
     fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
+}
+
+/// What a kernel was loaded for, and all tensors that it is given must be; `AdamWLayout` in adamw.cpp.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    half_params: i32,
+    half_states: i32,
+    masters: i32,
+    /// Of the GPU; -1 is the CPU, on which tests can have the shim look at tensors.
+    ordinal: i32,
+}
+
+impl Layout {
+    fn new(storage: Storage, ordinal: i32) -> Layout {
+        Layout {
+            half_params: i32::from(storage != Storage::F32),
+            half_states: i32::from(storage == Storage::Bf16),
+            masters: i32::from(storage == Storage::Bf16Masters),
+            ordinal,
+        }
+    }
 }
 
 /// The tensors of an update by their pointers, as many in each list.
@@ -46,7 +69,7 @@ impl Lists {
 #[derive(Debug)]
 pub struct KernelAdamW {
     kernel: AdamWKernel,
-    ordinal: i32,
+    layout: Layout,
     hyper: Hyper,
     count: u64,
 }
@@ -65,17 +88,18 @@ impl KernelAdamW {
         let AdamWConfig { lr, betas, eps, weight_decay, .. } = *config;
         let gpu = Gpu::open(ordinal)?;
         let kernel = AdamWKernel::load(&gpu, &Cache::standard(), config.tiling()?, storage)?;
-        Ok(KernelAdamW { kernel, ordinal, hyper: Hyper { lr, betas, eps, weight_decay }, count: 0 })
+        let layout = Layout::new(storage, ordinal);
+        Ok(KernelAdamW { kernel, layout, hyper: Hyper { lr, betas, eps, weight_decay }, count: 0 })
     }
 
     /// Queues one update behind what libtorch has queued.
     pub fn step(&mut self, lists: &Lists) -> Result<(), TrainError> {
-        let operands = operands(lists)?;
+        let operands = operands(lists, &self.layout)?;
         let mut stream = std::ptr::null_mut();
         // SAFETY: writes one pointer to a place of ours.
-        checked(unsafe { sl_current_stream(self.ordinal, &raw mut stream) })?;
-        // SAFETY: the shim has checked that these are contiguous tensors of the GPU, of the types that the kernel was
-        // loaded for. Their memory is the caching allocator's, which gives it to nobody before what is queued on this
+        checked(unsafe { sl_current_stream(self.layout.ordinal, &raw mut stream) })?;
+        // SAFETY: the shim has checked of each tensor that it is a contiguous one of the GPU, of the type that the kernel was
+        // loaded for, and of as many elements as are read. Their memory is the caching allocator's, which gives it to nobody before what is queued on this
         // stream, libtorch's own, has run.
         unsafe { self.kernel.step(&operands, self.hyper, self.count + 1, stream)? };
         self.count += 1;
@@ -83,8 +107,8 @@ impl KernelAdamW {
     }
 }
 
-/// Where the tensors lie. Says to libtorch that they change.
-fn operands(lists: &Lists) -> Result<Vec<Operands>, TchError> {
+/// Where the tensors lie, all of which must be of this layout. Says to libtorch that they change.
+fn operands(lists: &Lists, layout: &Layout) -> Result<Vec<Operands>, TchError> {
     let mut operands = vec![Operands::default(); lists.parameters.len()];
     // SAFETY: all lists hold as many pointers to live tensors (or, for masters, the list is null), and there is room
     // for as many operands; the shim returns libtorch's errors.
@@ -96,6 +120,7 @@ fn operands(lists: &Lists) -> Result<Vec<Operands>, TchError> {
             lists.exp_avg_sqs.as_ptr(),
             lists.steps.as_ptr(),
             operands.len(),
+            &raw const *layout,
             operands.as_mut_ptr(),
         )
     })?;
@@ -149,102 +174,5 @@ impl From<TilingError> for TrainError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::adamw::AdamW;
-    use super::*;
-
-    fn config(block_size: Option<u32>, tile_size: Option<u32>) -> AdamWConfig {
-        AdamWConfig { kind: AdamWKind::Kernel, block_size, tile_size, ..AdamWConfig::default() }
-    }
-
-    #[test]
-    fn sizes_that_are_not_offered_are_named_by_their_flags() {
-        assert_eq!(config(None, None).tiling().unwrap(), Tiling::default());
-        assert_eq!(config(Some(512), None).tiling().unwrap().block_size(), 512);
-        for (config, message) in [
-            (config(Some(96), None), "--block-size 96: allowed: 128, 256, 512, 1024"),
-            (config(None, Some(5)), "--tile-size 5: allowed: 4, 8, 16, 32"),
-            (config(Some(1024), Some(32)), "--tile-size 32: allowed with 1024 threads a block: up to 8"),
-            (
-                AdamWConfig { kind: AdamWKind::Fused, ..config(Some(256), None) },
-                "--block-size 256: is for --adamw kernel",
-            ),
-        ] {
-            let error = config.tiling().unwrap_err();
-            assert!(error.is_input() && error.to_string().starts_with(message), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_cpu_has_no_kernel_and_the_error_says_what_it_has() {
-        let parameter = Tensor::zeros([3], tch::kind::FLOAT_CPU);
-        let error = AdamW::new(config(None, None), vec![parameter], None).unwrap_err();
-        assert!(error.is_input());
-        let message = error.to_string();
-        for words in ["--adamw kernel", "--device cuda", "fused, foreach, loop"] {
-            assert!(message.contains(words), "{message}");
-        }
-    }
-
-    #[test]
-    fn types_that_the_kernel_does_not_know_are_named() {
-        for (parameter, state, masters) in [
-            (Kind::Half, Kind::Half, false),
-            (Kind::Double, Kind::Double, false),
-            (Kind::Float, Kind::Float, true),
-        ] {
-            let message = storage(parameter, state, masters).unwrap_err().to_string();
-            assert!(message.contains(&format!("{parameter:?}")) && message.contains("fused"), "{message}");
-        }
-    }
-
-    /// The shim's checks hold for any device; only a launch needs a GPU.
-    #[test]
-    fn operands_are_where_the_tensors_lie() {
-        let new = |count: i64| Tensor::ones([count], tch::kind::FLOAT_CPU);
-        let parameters = [3, 0, 5].map(|count| new(count).set_requires_grad(true));
-        for parameter in &parameters {
-            parameter.sum(Kind::Float).backward();
-        }
-        let states: Vec<[Tensor; 3]> = [3, 0, 5].map(|count| [new(count), new(count), new(1)]).into();
-        let raw =
-            |place: usize| states.iter().map(|state| state[place].as_ptr() as RawTensor).collect::<Vec<_>>();
-        let mut lists = Lists {
-            parameters: parameters.iter().map(|parameter| parameter.as_ptr() as RawTensor).collect(),
-            masters: None,
-            exp_avgs: raw(0),
-            exp_avg_sqs: raw(1),
-            steps: raw(2),
-        };
-        let found = operands(&lists).unwrap();
-        for ((operands, parameter), states) in found.iter().zip(&parameters).zip(&states) {
-            let addresses = [parameter, &parameter.grad(), &states[0], &states[1], &states[2]]
-                .map(|tensor| tensor.data_ptr() as u64);
-            let Operands { param, grad, exp_avg, exp_avg_sq, step, .. } = *operands;
-            assert_eq!([param, grad, exp_avg, exp_avg_sq, step], addresses);
-            assert_eq!((operands.numel, operands.master), (parameter.numel() as u64, 0));
-        }
-        // What the kernel would read wrongly is refused: here a state that is a column.
-        let column = Tensor::ones([3, 2], tch::kind::FLOAT_CPU).select(1, 0);
-        lists.exp_avgs[0] = column.as_ptr() as RawTensor;
-        let error = operands(&lists).unwrap_err().to_string();
-        assert!(error.contains("exp_avg") && error.contains("contiguous"), "{error}");
-        lists.exp_avgs[0] = states[2][0].as_ptr() as RawTensor;
-        let error = operands(&lists).unwrap_err().to_string();
-        assert!(error.contains("exp_avg has 5 elements") && error.contains("3"), "{error}");
-    }
-
-    /// Backward refuses to use what was changed after it was saved, if it is told.
-    #[test]
-    fn libtorch_is_told_that_the_parameters_change() {
-        let parameter = Tensor::ones([4], tch::kind::FLOAT_CPU).set_requires_grad(true);
-        let squared = (&parameter * &parameter).sum(Kind::Float);
-        (&parameter * 1.0).sum(Kind::Float).backward();
-        let states = [4, 4, 1].map(|count| Tensor::zeros([count], tch::kind::FLOAT_CPU));
-        let [exp_avgs, exp_avg_sqs, steps] = states.each_ref().map(|state| vec![state.as_ptr() as RawTensor]);
-        let parameters = vec![parameter.as_ptr() as RawTensor];
-        operands(&Lists { parameters, masters: None, exp_avgs, exp_avg_sqs, steps }).unwrap();
-        let error = squared.f_backward().unwrap_err().to_string();
-        assert!(error.contains("modified by an inplace operation"), "{error}");
-    }
-}
+#[path = "kernel_tests.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-/* A test double of NVIDIA's driver library, loaded as libcuda.so.1: two devices that compute nothing and a time that
+/* A test double of NVIDIA's driver library, loaded as libcuda.so: two devices that compute nothing and a time that
  * the test makes pass. It keeps a log of the calls that matter and can be told to fail. Nothing it says is a
  * measurement.
  *
@@ -16,6 +16,7 @@ enum {
   INVALID_CONTEXT = 201,
   INVALID_HANDLE = 400,
   NOT_READY = 600,
+  CAPTURE_UNSUPPORTED = 900,
 };
 
 typedef struct { int device; int64_t ends_ns; int capturing; } Stream;
@@ -130,9 +131,25 @@ int cuEventRecord(void *handle, void *on) {
   note("record", event->number, (int)(stream - streams));
   return SUCCESS;
 }
+/* How the thread that asks behaves while a graph is captured: 0 is global, 2 relaxed. */
+static _Thread_local int capture_mode;
+int double_capture_mode(void) { return capture_mode; }
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+  int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return SUCCESS;
+}
+/* What a capture does not survive. */
+static int spoils_a_capture(void) {
+  for (int i = 0; i < 8; i++)
+    if (streams[i].capturing && capture_mode != 2) return 1;
+  return 0;
+}
 int cuEventQuery(void *handle) {
   Event *event = handle;
   note("query", event->number, 0);
+  if (spoils_a_capture()) return CAPTURE_UNSUPPORTED;
   MAY_FAIL("cuEventQuery");
   return !stuck && event->at_ns <= now_ns ? SUCCESS : NOT_READY;
 }

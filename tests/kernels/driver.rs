@@ -12,12 +12,17 @@ use stepledger::device::{
 use crate::host::Host;
 use crate::tensors::{Kernel, Tensor};
 
-/// The double, under the first name by which the driver is looked for.
-fn double() -> Host {
+/// The double, under the name by which cudarc looks for the driver first, and by the other one a decoy: a test that asked it
+/// would fail on any machine, as it would where a driver is installed.
+fn double() -> (Host, Host) {
+    let decoy = Host::build(
+        "../../doubles/installed_driver.c",
+        &["-xc", "-Wl,-soname,libcuda.so.1"].map(str::to_owned),
+    );
     let mut flags = Source::adamw(Tiling::default()).defines();
     flags.extend(Source::fma().defines());
     flags.push("-Wl,-soname,libcuda.so".to_owned());
-    Host::build("driver.cpp", &flags)
+    (Host::build("driver.cpp", &flags), decoy)
 }
 
 /// What the double says of itself.
@@ -112,7 +117,7 @@ fn a_driver_that_does_not_know_the_ptx_runs_machine_code(double: &Host, gpu: &Ar
 /// One test, since a process has one driver.
 #[test]
 fn what_is_launched_is_what_the_kernels_take() {
-    let double = double();
+    let (double, _decoy) = double();
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::at(folder.path());
     let missing = Gpu::open(3).unwrap_err().to_string();

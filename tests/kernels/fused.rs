@@ -10,6 +10,11 @@ use crate::tensors::{Kernel, Tensor};
 const STEPS: u64 = 20;
 const SHAPES: [&[i64]; 5] = [&[7], &[33, 65], &[1], &[128, 64], &[2049]];
 
+fn hyper() -> Hyper {
+    let AdamWConfig { lr, betas, eps, weight_decay, .. } = AdamWConfig::default();
+    Hyper { lr, betas, eps, weight_decay }
+}
+
 fn floats(tensor: &Torch) -> Vec<f32> {
     let flat = tensor.detach().to_kind(Kind::Float).reshape([-1]);
     Vec::try_from(&flat).unwrap()
@@ -46,11 +51,11 @@ impl Fused {
         if masters.is_empty() { self.params.iter().map(floats).collect() } else { masters }
     }
 
-    /// A step with random gradients, which it returns.
-    fn step(&mut self) -> Vec<Vec<f32>> {
+    /// A step with gradients that are made for each parameter; returns them.
+    fn step(&mut self, gradient: impl Fn(&Torch) -> Torch) -> Vec<Vec<f32>> {
         self.optimizer.clear_gradients().unwrap();
         for param in &self.params {
-            (param * param.randn_like()).sum(param.kind()).backward();
+            (param * gradient(param)).sum(param.kind()).backward();
         }
         let grads = self.params.iter().map(|param| floats(&param.grad())).collect();
         self.optimizer.step().unwrap();
@@ -71,16 +76,14 @@ fn check(storage: Storage, tolerance: f32) {
     tch::manual_seed(3);
     let kernel = Kernel::new(256, 8);
     let mut fused = Fused::new(storage);
-    let AdamWConfig { lr, betas, eps, weight_decay, .. } = AdamWConfig::default();
-    let hyper = Hyper { lr, betas, eps, weight_decay };
     let mut ours: Vec<Tensor> =
         fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
     for count in 1..=STEPS {
-        for (tensor, grads) in ours.iter_mut().zip(fused.step()) {
+        for (tensor, grads) in ours.iter_mut().zip(fused.step(Torch::randn_like)) {
             tensor.grads.set(&grads);
         }
         let operands: Vec<_> = ours.iter_mut().map(Tensor::operands).collect();
-        kernel.step(storage, &operands, hyper, count);
+        kernel.step(storage, &operands, hyper(), count);
     }
     let theirs: Vec<(usize, Vec<f32>)> =
         fused.optimizer.states().map(|(place, state)| (place, floats(state))).collect();
@@ -98,6 +101,39 @@ fn check(storage: Storage, tolerance: f32) {
     }
     for (master, tensor) in fused.optimizer.masters().zip(&ours) {
         assert!(difference(&floats(master.1), &tensor.updated()) <= 1e-6);
+    }
+}
+
+/// One gradient whose square f32 does not hold, and small ones after it: what libtorch survives, the kernel does. At the
+/// larger of the two what is kept of the square is infinite in both, and the parameters hardly move any more.
+#[test]
+fn a_gradient_whose_square_overflows_leaves_the_numbers_that_libtorch_leaves() {
+    let kernel = Kernel::new(256, 8);
+    for (storage, tolerance) in Storage::ALL.into_iter().zip([1e-6, 2.0 / 256.0, 2.0 / 256.0, 2.0 / 256.0]) {
+        for large in [3e19, 1e25] {
+            tch::manual_seed(4);
+            let mut fused = Fused::new(storage);
+            let mut ours: Vec<Tensor> =
+                fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
+            for count in 1..=5 {
+                let gradient = if count == 1 { large } else { 1.0 };
+                for (tensor, grads) in ours.iter_mut().zip(fused.step(|param| param.full_like(gradient))) {
+                    tensor.grads.set(&grads);
+                }
+                let operands: Vec<_> = ours.iter_mut().map(Tensor::operands).collect();
+                kernel.step(storage, &operands, hyper(), count);
+                for (param, tensor) in fused.params.iter().zip(&ours) {
+                    let (theirs, found) = (floats(param), tensor.params.floats());
+                    assert!(
+                        found.iter().all(|value| value.is_finite()),
+                        "{storage:?} {large:e}, step {count}"
+                    );
+                    assert!(difference(&theirs, &found) <= tolerance, "{storage:?} {large:e}, step {count}");
+                }
+            }
+            let squares = ours.iter().flat_map(|tensor| tensor.exp_avg_sqs.floats());
+            assert!(squares.into_iter().all(|square| square.is_infinite() == (large > 1e20)), "{storage:?}");
+        }
     }
 }
 

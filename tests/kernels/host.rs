@@ -6,7 +6,7 @@ use std::process::Command;
 use libloading::Library;
 use tempfile::TempDir;
 
-/// A file of `tests/kernels/host`, compiled and loaded.
+/// A file of `tests/kernels/host`, or one named from there, compiled and loaded.
 pub struct Host {
     library: Library,
     _folder: TempDir,

@@ -15,7 +15,6 @@ pub struct Hyper {
 pub struct Numbers {
     keep1: f32,
     take1: f32,
-    keep2: f32,
     take2: f32,
     decay: f32,
     step_size: f32,
@@ -32,7 +31,6 @@ impl Numbers {
         Numbers {
             keep1: beta1 as f32,
             take1: (1.0 - beta1) as f32,
-            keep2: beta2 as f32,
             take2: (1.0 - beta2) as f32,
             decay: (lr * weight_decay) as f32,
             step_size: (lr / unbiased(beta1)) as f32,

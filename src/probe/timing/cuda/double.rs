@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use super::{Clock, CudaClock, CudaError, Stamp};
 
-/// Runs `body` in a process of its own where `libcuda.so.1` is the double: this test once more, told so by its
-/// environment. `test` is its full name.
+/// Runs `body` in a process of its own where the driver is the double: this test once more, told so by its environment.
+/// `test` is its full name. Where a driver is installed it is further down the loader's path, and so is a decoy that
+/// refuses every call: whoever asks another library than the double's fails on any machine.
 pub fn on_the_double(test: &str, body: fn(&Double)) {
     on_a_double(test, &[], body);
 }
@@ -22,9 +23,12 @@ pub fn on_a_double(test: &str, definitions: &[&str], body: fn(&Double)) {
         return body(&Double::load());
     }
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path(), "cuda_driver.c", "libcuda.so.1", definitions);
+    build_driver(folder.path(), "cuda_driver.c", definitions);
     build(folder.path(), "nvml.c", "libnvidia-ml.so.1", &[]);
-    let mut paths = vec![folder.path().to_owned()];
+    let decoy = folder.path().join("decoy");
+    std::fs::create_dir(&decoy).unwrap();
+    build_driver(&decoy, "installed_driver.c", &[]);
+    let mut paths = vec![folder.path().to_owned(), decoy];
     let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     paths.extend(std::env::split_paths(&before));
     let mut child = Command::new(std::env::current_exe().unwrap());
@@ -33,6 +37,13 @@ pub fn on_a_double(test: &str, definitions: &[&str], body: fn(&Double)) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("1 passed"), "{test} is not the test's name: {said}");
+}
+
+/// Under both names by which a driver is looked for, as an installed one has them: cudarc begins with the shorter one,
+/// CUDA's runtime knows the longer one.
+fn build_driver(folder: &Path, source: &str, definitions: &[&str]) {
+    build(folder, source, "libcuda.so.1", definitions);
+    std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).unwrap();
 }
 
 fn build(folder: &Path, source: &str, library: &str, definitions: &[&str]) {
@@ -101,6 +112,11 @@ impl Double {
 
     pub fn capture(&self, stream: i32, on: bool) {
         self.say("double_capture", stream, i32::from(on));
+    }
+
+    /// How this thread behaves towards captures: 0 is CUDA's default.
+    pub fn capture_mode(&self) -> i32 {
+        self.ask("double_capture_mode")
     }
 
     /// No event is reached any more, whatever time it is.

@@ -93,8 +93,10 @@ impl Event {
         unsafe { result::event::record(self.0, stream as sys::CUstream) }
     }
 
-    /// Whether the device has got there. Does not wait.
+    /// Whether the device has got there. Does not wait, and disturbs no capture of a graph, on whatever stream or thread:
+    /// by default CUDA takes a query for one of its mistakes, and gives the graph up.
     pub fn is_done(&self) -> Result<bool, DriverError> {
+        let _relaxed = Relaxed::begin()?;
         // SAFETY: the event is alive until `drop`.
         match unsafe { result::event::query(self.0) } {
             Ok(()) => Ok(true),
@@ -116,6 +118,27 @@ impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: made by `create` and not used again. A failure has nobody to go to.
         let _ = unsafe { result::event::destroy(self.0) };
+    }
+}
+
+/// While it lives, this thread may ask what a capture of a graph would not survive otherwise.
+struct Relaxed {
+    before: sys::CUstreamCaptureMode,
+}
+
+impl Relaxed {
+    fn begin() -> Result<Self, DriverError> {
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: reads the new mode from a place of ours, and puts the old one there.
+        unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }.result()?;
+        Ok(Relaxed { before: mode })
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: as above, with the mode that the thread had. A failure has nobody to go to.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.before) };
     }
 }
 
