@@ -36,6 +36,7 @@ fn heading(plan: &Plan) -> String {
     }
     let all = match plan.capacity_from {
         CapacityFrom::Asked => "",
+        CapacityFrom::Available => ", what this machine has available now",
         CapacityFrom::Machine => ", all of the machine's memory",
         CapacityFrom::Cgroup => ", all that a cgroup leaves of the machine's memory",
     };
