@@ -8,10 +8,10 @@ use clap::{Args, FromArgMatches};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::calibrate::calibrated;
 use super::exit::{DONE, Exit, FAILED, Outcome};
 use super::given::Given;
 use super::machine;
-use super::note::note;
 use super::plan_verify::verify;
 use super::run_args::{ModelArgs, TrainingArgs};
 use super::settings::settings;
@@ -21,7 +21,7 @@ use super::words::{bytes_of, mebibytes, one_of};
 use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make, some_of};
 use crate::record::{Machine, ReferenceRates, Trace};
 use crate::report::{render_plan, render_verified};
-use crate::store::{Calibrations, Dataset, StoreError, home, is_run_folder, run_folders};
+use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
 
 const AFTER_HELP: &str = "\
 Without --from the answer comes from the toy models' closed forms alone: what fits is exact; how fast it is is not \
@@ -129,19 +129,14 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, rates, runs }, unreadable))
 }
 
-/// What this device of the machine was measured to do. A calibration that cannot be read is told, and is no reason not to
-/// plan.
+/// What this device of the machine was measured to do.
 fn rates(machine: &Machine, device: &str, threads: Option<i64>) -> Option<ReferenceRates> {
-    let known = Calibrations::load(&home()?)
-        .map_err(|error| note(format_args!("calibration not used: {error}")))
-        .ok()?;
     let (device, threads) = match device {
         "cpu" => ("cpu", threads),
         "cuda" => ("cuda:0", None),
         device => (device, None),
     };
-    let rates = known.of(machine)?.rates_of(device, threads)?;
-    Some(ReferenceRates::Calibrated(rates.clone()))
+    calibrated(machine, device, threads).map(ReferenceRates::Calibrated)
 }
 
 fn owned((name, value): (&String, &Value)) -> (String, Value) {
