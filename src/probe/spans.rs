@@ -104,6 +104,8 @@ impl Spans {
         }
         let range = self.ranges.phase(phase);
         let begin_ns = self.mark(kind::PHASE_BEGIN, phase as u64);
+        // A scope is within a phase; one around it goes on where the phase ends.
+        self.set_scope(ROOT);
         self.push(SpanKind::Phase, phase, ROOT, begin_ns, range)
     }
 

@@ -1,10 +1,10 @@
 //! The allocator hook: every allocation and free of libtorch's CPU allocator, or of a CUDA device's caching
 //! allocator, on any thread, as a stream of [`Event`]s.
 //!
-//! The C++ side watches and writes (`events.cpp` the stream, `allocator.cpp` the CPU, `cuda.cpp` CUDA, `ops.cpp`
-//! the operators); this side starts it, marks the step's boundaries in the same stream, and reads. At most
-//! 2,088,960 unread events of 48 bytes are kept (the last 4,096 places are for markers); what does not fit is
-//! counted, not lost in silence.
+//! The C++ side watches and writes (`events.cpp` the stream, `roles.cpp` who works for whom, `allocator.cpp` the CPU,
+//! `cuda.cpp` CUDA, `ops.cpp` the operators); this side starts it, marks the step's boundaries in the same stream,
+//! and reads. At most 2,088,960 unread events of 48 bytes are kept (the last 4,096 places are for markers); what does
+//! not fit is counted, not lost in silence.
 
 mod copies;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch::{Device, Tensor};
 
-use crate::ledger::{Event, flag, kind};
+use crate::ledger::{Event, kind};
 
 /// Bytes of the observer's own memory that one unread event takes.
 pub const BYTES_PER_EVENT: usize = 48;
@@ -83,7 +83,7 @@ impl Hook {
         let mut total_bytes = 0;
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
-            ffi::sl_number_this_thread();
+            ffi::sl_train_here(true);
             let hook = Hook { watch, dropped_before: ffi::sl_dropped() };
             let failed = match watch.device {
                 Device::Cuda(ordinal) => {
@@ -129,7 +129,7 @@ impl Hook {
         unsafe { ffi::sl_mark(kind, payload) }
     }
 
-    /// Files what follows, on any working thread, under the scope with this number.
+    /// Files what follows under the scope with this number: on this thread, and on those that work for it.
     pub fn set_scope(&self, scope: u32) {
         // SAFETY: stores one atomic number.
         unsafe { ffi::sl_set_scope(scope) }
@@ -191,6 +191,7 @@ impl Drop for Hook {
                 ffi::sl_observe_ops(false);
                 ffi::sl_observe_nodes(false);
             }
+            ffi::sl_train_here(false);
             match self.watch.device {
                 Device::Cuda(_) => ffi::sl_cuda_stop(),
                 _ => ffi::sl_stop(),
@@ -220,15 +221,19 @@ pub fn take_from_node(ns: i64) {
 
 /// Says that the calling thread fetches batches: what it makes and hands over is `input`.
 pub fn this_thread_loads() {
-    // SAFETY: stores one thread-local number.
-    unsafe { ffi::sl_flag_this_thread(flag::LOADER) }
+    // SAFETY: stores one thread-local number, and one of OpenMP's for this thread.
+    unsafe { ffi::sl_load_here() }
 }
 
-/// The numbers of the blocks behind `tensors`, and of those behind their gradients; 0 where there is no
+/// The numbers of the blocks behind a tensor: of its values, and of their indices if it is sparse. 0 where there is no
 /// such block or it was made before any hook.
-pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<u64>, Vec<u64>), HookError> {
+pub type Blocks = [u64; 3];
+
+/// The blocks behind `tensors`, and those behind their gradients.
+pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<Blocks>, Vec<Blocks>), HookError> {
     let raw: Vec<ffi::RawTensor> = tensors.iter().map(|tensor| tensor.as_ptr() as ffi::RawTensor).collect();
-    let (mut blocks, mut gradients) = (vec![0; raw.len()], vec![0; raw.len()]);
+    let (mut blocks, mut gradients) =
+        (vec![Blocks::default(); raw.len()], vec![Blocks::default(); raw.len()]);
     // SAFETY: the pointers come from live `Tensor`s, which are `at::Tensor*`; all three arrays have
     // `raw.len()` elements.
     let failed =
