@@ -205,9 +205,11 @@ impl Spans {
         self.hook.as_ref().map_or_else(|| self.host.now_ns(), |hook| hook.mark(kind, payload))
     }
 
+    /// At every boundary of a phase or scope.
     fn set_scope(&self, scope: u32) {
         if let Some(hook) = &self.hook {
             hook.set_scope(scope);
+            hook.relieve();
         }
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! The C++ side watches and writes (`events.cpp` the stream, `roles.cpp` who works for whom, `allocator.cpp` the CPU,
 //! `cuda.cpp` CUDA, `ops.cpp` the operators); this side starts it, marks the step's boundaries in the same stream,
-//! and reads. At most 2,088,960 unread events of 48 bytes are kept (the last 4,096 places are for markers); what does
-//! not fit is counted, not lost in silence.
+//! and reads. The stream has room for 2,088,960 events of 48 bytes (the last 4,096 places are for markers). Where a phase
+//! or a scope begins or ends with half of them taken, they are moved to a list of at most 10 million of 40 bytes; what
+//! does not fit is counted, not lost in silence.
 
 mod copies;
 #[cfg(test)]
@@ -19,7 +20,9 @@ pub use copies::CopyObserver;
 pub use ops::OpNames;
 pub use version::{check_libtorch, torch_version};
 
+use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch::{Device, Tensor};
@@ -28,6 +31,12 @@ use crate::ledger::{Event, kind};
 
 /// Bytes of the observer's own memory that one unread event takes.
 pub const BYTES_PER_EVENT: usize = 48;
+
+/// So many unread events are half of what there is room for.
+const HALF_FULL: usize = 1 << 20;
+
+/// Events that are taken out of the stream at most before its reader asks for them: 320 MiB.
+const MOST_RELIEVED: usize = 8 << 20;
 
 /// What went wrong at the edge to libtorch.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +79,8 @@ pub struct Beside {
 pub struct Hook {
     watch: Watch,
     dropped_before: u64,
+    /// Older than what the stream holds.
+    relieved: RefCell<Vec<Event>>,
 }
 
 impl Hook {
@@ -84,7 +95,7 @@ impl Hook {
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
             ffi::sl_train_here(true);
-            let hook = Hook { watch, dropped_before: ffi::sl_dropped() };
+            let hook = Hook { watch, dropped_before: ffi::sl_dropped(), relieved: RefCell::default() };
             let failed = match watch.device {
                 Device::Cuda(ordinal) => {
                     ffi::sl_cuda_start(ordinal as i32, limit_bytes, &raw mut total_bytes)
@@ -135,16 +146,26 @@ impl Hook {
         unsafe { ffi::sl_set_scope(scope) }
     }
 
+    /// Makes room in the stream if half of it is full, so that a step can have more events than fit at once.
+    pub fn relieve(&self) {
+        // SAFETY: loads two atomic numbers.
+        if unsafe { ffi::sl_pending() } < HALF_FULL {
+            return;
+        }
+        let mut relieved = self.relieved.borrow_mut();
+        if relieved.len() < MOST_RELIEVED {
+            read_stream(&mut relieved);
+        }
+    }
+
     /// Appends everything unread to `events`, oldest first.
     pub fn drain(&self, events: &mut Vec<Event>) {
-        // SAFETY: `room` elements past the length are reserved, the shim writes at most that many and says
-        // how many, and every bit pattern it writes is a valid `Event`. `Hook` is the only reader.
-        unsafe {
-            let room = ffi::sl_pending();
-            events.reserve(room);
-            let copied = ffi::sl_drain(events.as_mut_ptr().add(events.len()), room);
-            events.set_len(events.len() + copied);
+        let mut relieved = self.relieved.borrow_mut();
+        if !relieved.is_empty() {
+            // Its room goes back: few steps need it.
+            events.append(&mut mem::take(&mut relieved));
         }
+        read_stream(events);
     }
 
     /// Events that did not fit since this hook was started.
@@ -156,6 +177,7 @@ impl Hook {
     /// Forgets the events so far. Returns what an account that begins here begins with: the bytes alive in
     /// blocks that a hook of this process has seen made, and the number that the next block will have.
     pub fn begin_account(&self) -> (i64, u64) {
+        self.relieved.borrow_mut().clear();
         let (mut total_bytes, mut next_block) = (0, 0);
         // SAFETY: writes two numbers to places of ours; `Hook` is the only reader.
         unsafe { ffi::sl_begin_account(&mut total_bytes, &mut next_block) };
@@ -198,6 +220,18 @@ impl Drop for Hook {
             };
         }
         RECORDING.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Appends what the stream holds to `events`. Only the one `Hook` there is may read it.
+fn read_stream(events: &mut Vec<Event>) {
+    // SAFETY: `room` elements past the length are reserved, the shim writes at most that many and says how many, and
+    // every bit pattern it writes is a valid `Event`.
+    unsafe {
+        let room = ffi::sl_pending();
+        events.reserve(room);
+        let copied = ffi::sl_drain(events.as_mut_ptr().add(events.len()), room);
+        events.set_len(events.len() + copied);
     }
 }
 
