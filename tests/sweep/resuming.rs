@@ -111,6 +111,42 @@ fn an_interrupted_run_is_made_again() {
 }
 
 #[test]
+fn a_damaged_run_is_told_and_made_again() {
+    let runs = Runs::new();
+    assert!(sweep(&runs, &format!("{SMALL} --batch 1,2 --repeats 2")).status.success());
+    let names = runs_in(&folder(&runs));
+    let [truncated, without_steps] = [&names[0], &names[3]];
+    let steps = folder(&runs).join(truncated).join("steps-0001.parquet");
+    std::fs::write(&steps, &std::fs::read(&steps).unwrap()[..100]).unwrap();
+    std::fs::remove_file(folder(&runs).join(without_steps).join("steps-0001.parquet")).unwrap();
+    let output = resume(&runs, "--json");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["complete"], true);
+    for (cell, set_aside) in [(0, truncated), (1, without_steps)] {
+        let cell = &found["cells"][cell];
+        let ids: Vec<&str> =
+            cell["run_ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        assert_eq!((ids.len(), &cell["reason"]), (2, &Value::Null), "{cell}");
+        assert!(ids.contains(&format!("{set_aside}-again2").as_str()), "{ids:?}");
+    }
+    let mut told: Vec<(&str, &str)> = found["set_aside"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| (run["run_id"].as_str().unwrap(), run["why"].as_str().unwrap()))
+        .collect();
+    told.sort();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].0 == truncated && told[0].1.starts_with("steps-0001.parquet is damaged: "), "{told:?}");
+    assert!(told[1].0 == without_steps && told[1].1 == "0 of its 2 measured steps are there", "{told:?}");
+    // Once more: nothing is made again, and it is still told.
+    let again = resume(&runs, "");
+    assert!(!stderr(&again).contains("run "), "{}", stderr(&again));
+    assert_eq!(stdout(&again).matches("Not counted: ").count(), 2, "{}", stdout(&again));
+}
+
+#[test]
 fn what_is_no_sweep_or_another_versions_is_refused() {
     let runs = Runs::new();
     assert!(sweep(&runs, &format!("{SMALL} --batch 1 --repeats 1")).status.success());

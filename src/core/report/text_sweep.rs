@@ -4,7 +4,7 @@ use super::tables::{put, table};
 use super::units::{bytes, count, ms, pct};
 use super::wrap::wrap;
 use crate::stats::FEWEST_PAIRS;
-use crate::sweep::{CellResult, Sweep};
+use crate::sweep::{CellResult, SetAside, Sweep};
 
 /// The table of a sweep's cells and its answer.
 pub fn render_sweep(sweep: &Sweep) -> String {
@@ -14,10 +14,16 @@ pub fn render_sweep(sweep: &Sweep) -> String {
         lines.push(format!("No intervals: that takes {FEWEST_PAIRS} repeats."));
     }
     lines.extend(reasons(sweep).iter().map(|line| wrap(line, 2)));
+    lines.extend(sweep.set_aside.iter().map(|run| wrap(&not_counted(run), 2)));
     lines.push(String::new());
     lines.extend(sweep.answer.sentences.iter().map(|sentence| wrap(sentence, 0)));
     lines.push(wrap(&format!("Evidence: {} ({}).", sweep.answer.evidence, sweep.answer.why), 0));
     lines.join("\n") + "\n"
+}
+
+fn not_counted(run: &SetAside) -> String {
+    let SetAside { run_id, why } = run;
+    format!("Not counted: {run_id}: {why}. Its place is another run's; `stepledger rm {run_id}` removes it.")
 }
 
 fn heading(sweep: &Sweep) -> String {

@@ -22,6 +22,8 @@ pub struct Measure {
     pub took: Option<Duration>,
     /// Of the measured steps' times; `None` where there are none.
     pub estimate: Option<RunEstimate>,
+    /// What is missing of it, though it may say that it is complete.
+    pub lacks: Option<String>,
     /// Why it is less than a sound unit of comparison.
     pub weakness: Option<String>,
     pub tokens_per_step: Option<f64>,
@@ -45,12 +47,14 @@ impl Measure {
         let margin = noise(known, run).map_or(LEAST_MARGIN, |noise| noise.half_width_pct / 100.0);
         let weakness = || weakness(repeat.as_ref()?, margin.max(LEAST_MARGIN));
         let steps: Vec<StepRow> = tables.steps.into_iter().filter(|step| !step.warmup).collect();
+        let lacks = lacks(&run.config, steps.len());
         Ok(Measure {
             run_id: run.run_id.clone(),
             status: run.status,
             reason: run.reason.clone(),
             config: run.config.clone(),
             took: run.finished_at.and_then(|end| (end - run.started_at).to_std().ok()),
+            lacks: lacks.or_else(|| unusable.clone()),
             weakness: unusable.or_else(weakness),
             estimate: repeat.as_ref().map(|repeat| repeat.time),
             tokens_per_step: repeat.and_then(|repeat| repeat.tokens_per_step),
@@ -59,6 +63,13 @@ impl Measure {
             recompute_share: recompute_share(&dataset.phases()?, &steps),
         })
     }
+}
+
+/// Measured steps that were asked for and are not there: a part of theirs may have been moved away.
+fn lacks(config: &Map<String, Value>, measured: usize) -> Option<String> {
+    let asked = config.get("steps")?.as_u64()?;
+    let there = measured as u64;
+    (there < asked).then(|| format!("{there} of its {asked} measured steps are there"))
 }
 
 /// As `compare` sees it.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::answer::{Answer, answer};
 use super::cell::CellResult;
 use super::duel::Duel;
+use super::gather::SetAside;
 use super::spec::Spec;
 use super::tried::Tried;
 use crate::record::SweepRow;
@@ -24,6 +25,8 @@ pub struct Sweep {
     /// The flags that the grid varies.
     pub grid: Vec<String>,
     pub cells: Vec<CellResult>,
+    /// Runs in its folder that are not counted.
+    pub set_aside: Vec<SetAside>,
     pub answer: Answer,
 }
 
@@ -46,6 +49,7 @@ impl Sweep {
             answer: answer(&cells, &grid, spec.capacity_bytes, &duel),
             grid,
             cells,
+            set_aside: Vec::new(),
         }
     }
 
@@ -89,6 +93,7 @@ pub mod made_up {
             answer: answer(&cells, &grid, capacity_bytes, &|_, _| None),
             grid: grid.to_vec(),
             cells,
+            set_aside: Vec::new(),
         }
     }
 
