@@ -10,8 +10,8 @@ use super::folder::{Folder, Left};
 use super::measure::Measure;
 use super::order::Turn;
 use super::tried::Tried;
-use crate::record::RunStatus;
-use crate::store::{Calibrations, StoreError};
+use crate::record::{Machine, RunStatus};
+use crate::store::{Calibrations, StoreError, this_machine};
 
 /// A run that lies in a sweep's folder but is not counted: its turn is made again, and it stays where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,9 +28,14 @@ pub(super) struct Gathered {
     /// Those still to be made, each with the number of the attempt.
     pub waiting: VecDeque<(Turn, usize)>,
     pub set_aside: Vec<SetAside>,
+    /// The machine that the runs were made on.
+    pub machine: Option<Machine>,
 }
 
 /// Reads the runs that are there.
+///
+/// # Errors
+/// When one of them cannot be told from one that goes on, or those that are missing would be made on another machine.
 pub(super) fn gather(
     folder: &Folder,
     tried: &mut [Tried],
@@ -47,7 +52,14 @@ pub(super) fn gather(
         }
     }
     gathered.waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
-    Ok(gathered)
+    let here = this_machine();
+    match &gathered.machine {
+        Some(begun) if !gathered.waiting.is_empty() && !is_same(begun, &here) => {
+            let (dir, begun, here) = (folder.dir().to_owned(), named(begun), named(&here));
+            Err(SweepError::OtherMachine { dir, begun, here })
+        }
+        _ => Ok(gathered),
+    }
 }
 
 enum Found {
@@ -66,13 +78,33 @@ impl Gathered {
                 Left::Nothing(attempt) => return Ok(Found::Nothing(attempt)),
             };
             let why = match countable(&dir, known)? {
-                Ok(measure) => return Ok(Found::Run(Box::new(measure))),
+                Ok(measure) => match self.stranger(&measure.machine) {
+                    None => return Ok(Found::Run(Box::new(measure))),
+                    Some(why) => why,
+                },
                 Err(why) => why,
             };
             self.set_aside.push(SetAside { run_id: folder.spec().run_id(turn, attempt), why });
             first = attempt + 1;
         }
     }
+
+    /// Why a run of this machine does not belong to the others; the first one says where they are made.
+    fn stranger(&mut self, machine: &Machine) -> Option<String> {
+        let ours = self.machine.get_or_insert_with(|| machine.clone());
+        (!is_same(ours, machine))
+            .then(|| format!("it was made on {}, and the runs before it on {}", named(machine), named(ours)))
+    }
+}
+
+/// Whether what was measured on the one can stand beside what was measured on the other.
+fn is_same(one: &Machine, other: &Machine) -> bool {
+    (&one.host, &one.cpu) == (&other.host, &other.cpu)
+}
+
+fn named(machine: &Machine) -> String {
+    let host = machine.host.as_deref().unwrap_or("a machine without a name");
+    machine.cpu.as_ref().map_or_else(|| host.to_owned(), |cpu| format!("{host} ({cpu})"))
 }
 
 /// What was measured of a run, or why that cannot be counted.

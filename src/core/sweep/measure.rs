@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::duel::noise;
 use crate::compare::{MOST_OVERHEAD, Repeat, read_tables};
-use crate::record::{Category, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
+use crate::record::{Category, Machine, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
 use crate::stats::{LEAST_MARGIN, RunEstimate};
 use crate::store::{Calibrations, Dataset, StoreError};
 
@@ -18,6 +18,7 @@ pub struct Measure {
     pub status: RunStatus,
     pub reason: Option<String>,
     pub config: Map<String, Value>,
+    pub machine: Machine,
     /// From its first instant to its last.
     pub took: Option<Duration>,
     /// Of the measured steps' times; `None` where there are none.
@@ -53,6 +54,7 @@ impl Measure {
             status: run.status,
             reason: run.reason.clone(),
             config: run.config.clone(),
+            machine: run.machine.clone(),
             took: run.finished_at.and_then(|end| (end - run.started_at).to_std().ok()),
             lacks: lacks.or_else(|| unusable.clone()),
             weakness: unusable.or_else(weakness),
