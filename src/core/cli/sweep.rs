@@ -15,8 +15,12 @@ use super::note::note;
 use super::show::write_json;
 use super::sweep_folder::{begin, resume, told};
 use super::sweep_progress::Teller;
+use super::terminal;
 use crate::report::{ChartError, render_sweep, sweep_chart};
 use crate::sweep::{Program, Sweep, sweep};
+
+/// Of the table where there is no terminal: a line a cell is found by `grep`.
+const USUAL_WIDTH: usize = 200;
 
 /// Given where the command is named: the flags of `run` among its own bring a text for this place with them.
 pub const AFTER_HELP: &str = "\
@@ -83,7 +87,7 @@ fn print(args: &GridArgs, made: &Sweep) -> anyhow::Result<()> {
     if args.json {
         write_json(&mut stdout, made)?;
     } else {
-        stdout.write_all(render_sweep(made).as_bytes())?;
+        stdout.write_all(render_sweep(made, terminal::width(USUAL_WIDTH)).as_bytes())?;
     }
     stdout.flush()?;
     if !args.quiet {
