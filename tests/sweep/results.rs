@@ -1,6 +1,6 @@
 //! What a sweep says and keeps.
 
-use stepledger::store::read_sweep;
+use stepledger::store::{Dataset, read_sweep};
 
 use super::*;
 
@@ -39,11 +39,24 @@ fn each_cell_is_run_so_many_times_and_summed_up() {
     assert!(activations(1) < activations(0) && activations(3) < activations(2));
     assert_eq!(cells[0]["recompute_pct"], 0.0);
     assert!(cells[1]["recompute_pct"].as_f64().unwrap() > 0.0);
-    assert_eq!(runs_in(&folder(&runs)).len(), 8);
+    let order = order_of_the_runs(&folder(&runs));
+    let (there, back) = order.split_at(4);
+    let cells = |turns: &[(String, String)]| turns.iter().map(|(cell, _)| cell.clone()).collect::<Vec<_>>();
+    assert!(there.iter().all(|(_, repeat)| repeat == "r1") && back.iter().all(|(_, repeat)| repeat == "r2"));
+    assert_eq!(cells(back), cells(there).into_iter().rev().collect::<Vec<_>>(), "they turn around");
     let svg = std::fs::read_to_string(runs.file("s.svg")).unwrap();
     for part in ["<svg", "checkpoint none", "checkpoint full", "tokens/s"] {
         assert!(svg.contains(part), "{part}");
     }
+}
+
+/// The cells and repeats of a sweep's runs, as their names have them, in the order in which they began.
+fn order_of_the_runs(folder: &std::path::Path) -> Vec<(String, String)> {
+    let began = |name: &String| Dataset::open(&folder.join(name)).unwrap().run().started_at;
+    let mut names = runs_in(folder);
+    names.sort_by_key(began);
+    let parts = names.iter().map(|name| name.rsplitn(3, '-').map(str::to_owned).collect::<Vec<_>>());
+    parts.map(|parts| (parts[1].clone(), parts[0].clone())).collect()
 }
 
 #[test]
