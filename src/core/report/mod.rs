@@ -3,7 +3,13 @@
 
 mod bottleneck;
 mod by_scope;
+mod chart_capacity;
+mod chart_curves;
+mod chart_entries;
+mod chart_frame;
+mod chart_labels;
 mod chart_legend;
+mod chart_style;
 mod chart_sweep;
 mod checkup;
 mod creep;
