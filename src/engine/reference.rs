@@ -1,22 +1,21 @@
 //! What a run's rates can be held against: what was measured of its device before, else what its maker says.
 
-use stepledger_core::cli::note;
+use stepledger_core::cli::calibrated;
 use stepledger_core::theory::datasheet;
 
 use crate::device::cards;
 use crate::probe::machine;
-use crate::record::{DeviceRates, ReferenceRates};
-use crate::store::{Calibrations, home};
+use crate::record::ReferenceRates;
 
 /// For a run on this device (a flag's value that was found to be right), with so many threads on a CPU.
 pub fn reference_rates(device: &str, threads: i32) -> Option<ReferenceRates> {
     match ordinal(device) {
-        None => calibrated("cpu", Some(i64::from(threads))).map(ReferenceRates::Calibrated),
+        None => calibrated(&machine(), "cpu", Some(i64::from(threads))).map(ReferenceRates::Calibrated),
         Some(ordinal) => {
             let card =
                 cards().ok().and_then(|cards| cards.into_iter().find(|card| card.ordinal == ordinal))?.name;
             // Another card may have come into the place of the one that was measured.
-            let rates = calibrated(&format!("cuda:{ordinal}"), None)
+            let rates = calibrated(&machine(), &format!("cuda:{ordinal}"), None)
                 .filter(|rates| rates.card.as_ref() == Some(&card));
             let printed = || datasheet(&card).cloned().map(ReferenceRates::Datasheet);
             rates.map(ReferenceRates::Calibrated).or_else(printed)
@@ -30,14 +29,6 @@ fn ordinal(device: &str) -> Option<i32> {
         "" => Some(0),
         number => number.strip_prefix(':')?.parse().ok(),
     }
-}
-
-/// A calibration that cannot be read is told, and is no reason not to train.
-fn calibrated(device: &str, threads: Option<i64>) -> Option<DeviceRates> {
-    let known = Calibrations::load(&home()?)
-        .map_err(|error| note(format_args!("calibration not used: {error}")))
-        .ok()?;
-    known.of(&machine())?.rates_of(device, threads).cloned()
 }
 
 #[cfg(test)]

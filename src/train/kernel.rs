@@ -98,9 +98,9 @@ impl KernelAdamW {
         let mut stream = std::ptr::null_mut();
         // SAFETY: writes one pointer to a place of ours.
         checked(unsafe { sl_current_stream(self.layout.ordinal, &raw mut stream) })?;
-        // SAFETY: the shim has checked of each tensor that it is a contiguous one of the GPU, of the type that the kernel was
-        // loaded for, and of as many elements as are read. Their memory is the caching allocator's, which gives it to nobody before what is queued on this
-        // stream, libtorch's own, has run.
+        // SAFETY: the shim has checked of each tensor that it is a contiguous one of the GPU, of the type that the kernel
+        // was loaded for, and of as many elements as are read. Their memory is the caching allocator's, which gives it to
+        // nobody before what is queued on this stream, libtorch's own, has run.
         unsafe { self.kernel.step(&operands, self.hyper, self.count + 1, stream)? };
         self.count += 1;
         Ok(())

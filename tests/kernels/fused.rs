@@ -71,19 +71,28 @@ fn difference(one: &[f32], other: &[f32]) -> f32 {
     apart / largest(&mut one.iter().copied()).max(f32::MIN_POSITIVE)
 }
 
+/// The kernel's tensors, with the operator's values.
+fn ours(fused: &Fused, storage: Storage) -> Vec<Tensor> {
+    fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect()
+}
+
+/// The kernel's step with these gradients.
+fn update(kernel: &Kernel, storage: Storage, ours: &mut [Tensor], grads: &[Vec<f32>], count: u64) {
+    for (tensor, grads) in ours.iter_mut().zip(grads) {
+        tensor.grads.set(grads);
+    }
+    let operands: Vec<_> = ours.iter_mut().map(Tensor::operands).collect();
+    kernel.step(storage, &operands, hyper(), count);
+}
+
 /// After some steps from the same start, with the same gradients, all is the same to within `tolerance`.
 fn check(storage: Storage, tolerance: f32) {
     tch::manual_seed(3);
     let kernel = Kernel::new(256, 8);
     let mut fused = Fused::new(storage);
-    let mut ours: Vec<Tensor> =
-        fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
+    let mut ours = ours(&fused, storage);
     for count in 1..=STEPS {
-        for (tensor, grads) in ours.iter_mut().zip(fused.step(Torch::randn_like)) {
-            tensor.grads.set(&grads);
-        }
-        let operands: Vec<_> = ours.iter_mut().map(Tensor::operands).collect();
-        kernel.step(storage, &operands, hyper(), count);
+        update(&kernel, storage, &mut ours, &fused.step(Torch::randn_like), count);
     }
     let theirs: Vec<(usize, Vec<f32>)> =
         fused.optimizer.states().map(|(place, state)| (place, floats(state))).collect();
@@ -113,15 +122,11 @@ fn a_gradient_whose_square_overflows_leaves_the_numbers_that_libtorch_leaves() {
         for large in [3e19, 1e25] {
             tch::manual_seed(4);
             let mut fused = Fused::new(storage);
-            let mut ours: Vec<Tensor> =
-                fused.values().iter().map(|values| Tensor::of(storage, values, 0, 0)).collect();
+            let mut ours = ours(&fused, storage);
             for count in 1..=5 {
                 let gradient = if count == 1 { large } else { 1.0 };
-                for (tensor, grads) in ours.iter_mut().zip(fused.step(|param| param.full_like(gradient))) {
-                    tensor.grads.set(&grads);
-                }
-                let operands: Vec<_> = ours.iter_mut().map(Tensor::operands).collect();
-                kernel.step(storage, &operands, hyper(), count);
+                let grads = fused.step(|param| param.full_like(gradient));
+                update(&kernel, storage, &mut ours, &grads, count);
                 for (param, tensor) in fused.params.iter().zip(&ours) {
                     let (theirs, found) = (floats(param), tensor.params.floats());
                     assert!(

@@ -45,11 +45,12 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
     let (_, text, _) = outcome(&runs, "");
     let answer = plan(&runs, "");
     let whose = match answer["capacity_from"].as_str() {
-        Some("machine") => "all of the machine's memory",
+        Some("available") => "what this machine has available now",
         Some("cgroup") => "all that a cgroup leaves",
         other => panic!("{other:?}"),
     };
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(whose), "{text}");
+    assert!(text.contains("Warning: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 

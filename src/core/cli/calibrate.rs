@@ -71,6 +71,15 @@ pub fn kept() -> anyhow::Result<(PathBuf, Calibrations)> {
     Ok((home, known))
 }
 
+/// What was measured of a machine's device before, with so many threads on a CPU. A calibration that cannot be read is
+/// told, and is no reason to stop.
+pub fn calibrated(machine: &Machine, device: &str, threads: Option<i64>) -> Option<DeviceRates> {
+    let known = Calibrations::load(&home()?)
+        .map_err(|error| note(format_args!("calibration not used: {error}")))
+        .ok()?;
+    known.of(machine)?.rates_of(device, threads).cloned()
+}
+
 /// Keeps what was measured of this machine's device, and prints it.
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     let (home, mut known) = kept()?;

@@ -63,7 +63,8 @@ fn refuse_few_steps(flags: &[String]) -> Result<(), String> {
 /// The folders of the first and the second runs of the pairs.
 const SIDES: [&str; 2] = ["a", "b"];
 
-/// Runs the pairs, each run called after the folder, so that no other calibration has one of its name; which side comes first takes turns, so that no order is in the difference.
+/// Runs the pairs, each run called after the folder, so that no other calibration has one of its name; which side comes
+/// first takes turns, so that no order is in the difference.
 fn make_pairs(
     pairs: u32,
     folder: &Path,

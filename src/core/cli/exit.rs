@@ -46,11 +46,9 @@ pub fn conclude(outcome: Outcome) -> u8 {
 /// An error and its causes; one that is quoted already is not told again.
 fn with_causes(error: &anyhow::Error) -> String {
     let causes = error.chain().map(ToString::to_string);
-    causes.fold(String::new(), |told, cause| match () {
-        () if told.contains(&cause) => told,
-        () if told.is_empty() => cause,
-        () => format!("{told}: {cause}"),
-    })
+    causes
+        .reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
+        .unwrap_or_default()
 }
 
 /// Whoever read our output (`head`, say) has seen enough.

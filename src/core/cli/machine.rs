@@ -11,6 +11,11 @@ pub fn memory_bytes() -> Option<i64> {
     Machine::memory_in(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// What of it is free for a program now.
+pub fn available_bytes() -> Option<i64> {
+    Machine::available_in(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
 /// What control groups leave to this process, where they set a limit.
 pub fn cgroup_limit_bytes() -> Option<i64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;

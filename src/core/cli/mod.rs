@@ -35,11 +35,10 @@ mod show_views;
 mod sweep;
 mod sweep_folder;
 mod sweep_progress;
-
 mod terminal;
 mod words;
 
-pub use calibrate::{CalibrateArgs, keep_rates};
+pub use calibrate::{CalibrateArgs, calibrated, keep_rates};
 pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;

@@ -8,10 +8,10 @@ use clap::{Args, FromArgMatches};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::calibrate::calibrated;
 use super::exit::{DONE, Exit, FAILED, Outcome};
 use super::given::Given;
 use super::machine;
-use super::note::note;
 use super::plan_verify::verify;
 use super::run_args::{ModelArgs, TrainingArgs};
 use super::settings::settings;
@@ -21,7 +21,7 @@ use super::words::{bytes_of, mebibytes, one_of};
 use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make, some_of};
 use crate::record::{Machine, ReferenceRates, Trace};
 use crate::report::{render_plan, render_verified};
-use crate::store::{Calibrations, Dataset, StoreError, home, is_run_folder, run_folders};
+use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
 
 const AFTER_HELP: &str = "\
 Without --from the answer comes from the toy models' closed forms alone: what fits is exact; how fast it is is not \
@@ -42,7 +42,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = AFTER_HELP)]
 pub struct PlanArgs {
-    /// The memory to fit into, in MiB [default: the machine's, or its cgroup's, for the CPU]
+    /// The memory to fit into, in MiB [default: what is available now, within the cgroup's limit, for the CPU]
     #[arg(long, value_name = "N", value_parser = mebibytes)]
     capacity_mb: Option<f64>,
     /// Measured runs to plan from: their folders, or folders of runs
@@ -129,19 +129,14 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, rates, runs }, unreadable))
 }
 
-/// What this device of the machine was measured to do. A calibration that cannot be read is told, and is no reason not to
-/// plan.
+/// What this device of the machine was measured to do.
 fn rates(machine: &Machine, device: &str, threads: Option<i64>) -> Option<ReferenceRates> {
-    let known = Calibrations::load(&home()?)
-        .map_err(|error| note(format_args!("calibration not used: {error}")))
-        .ok()?;
     let (device, threads) = match device {
         "cpu" => ("cpu", threads),
         "cuda" => ("cuda:0", None),
         device => (device, None),
     };
-    let rates = known.of(machine)?.rates_of(device, threads)?;
-    Some(ReferenceRates::Calibrated(rates.clone()))
+    calibrated(machine, device, threads).map(ReferenceRates::Calibrated)
 }
 
 fn owned((name, value): (&String, &Value)) -> (String, Value) {
@@ -158,34 +153,35 @@ fn defaults() -> anyhow::Result<Map<String, Value>> {
     Ok(defaults)
 }
 
-/// What was asked for, or all of the machine that the runs were made on, or of this one.
+/// What was asked for, or what this machine has left, or all of the one that the runs were made on.
 fn capacity(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> anyhow::Result<(i64, CapacityFrom)> {
     if let Some(mb) = asked_mb {
         return Ok((bytes_of(mb), CapacityFrom::Asked));
     }
     let run = runs.first();
     let device = run.map_or(device, |run| run.device.as_str());
-    let memory = match run {
-        Some(run) => run.device_memory_bytes,
-        None => machine::memory_bytes().filter(|_| device == "cpu"),
-    };
-    // Of another machine's groups nothing is known here.
+    // What another machine has left, and what its groups limit, is not known here.
     let is_here = device == "cpu" && run.is_none_or(|run| run.machine.host == machine::host());
-    let limit = machine::cgroup_limit_bytes().filter(|_| is_here);
-    let all = memory.map(|memory| all_there_is(memory, limit));
-    all.ok_or_else(|| {
+    let all = run.map_or_else(|| machine::memory_bytes().filter(|_| is_here), |run| run.device_memory_bytes);
+    let [available, limit] = match is_here {
+        true => [machine::available_bytes(), machine::cgroup_limit_bytes()],
+        false => [None, None],
+    };
+    least(all, available, limit).ok_or_else(|| {
         Exit::input(format!(
             "the memory of {device} is not known here: say what to fit into with --capacity-mb"
         ))
     })
 }
 
-/// A container's share of a machine's memory may be less than the machine has.
-fn all_there_is(memory: i64, limit: Option<i64>) -> (i64, CapacityFrom) {
-    match limit {
-        Some(limit) if limit < memory => (limit, CapacityFrom::Cgroup),
-        _ => (memory, CapacityFrom::Machine),
-    }
+/// What is left now rather than all; a container's share may be less than either.
+fn least(all: Option<i64>, available: Option<i64>, limit: Option<i64>) -> Option<(i64, CapacityFrom)> {
+    let left = available.map(|bytes| (bytes, CapacityFrom::Available));
+    let machine = left.or(all.map(|bytes| (bytes, CapacityFrom::Machine)))?;
+    Some(match limit {
+        Some(limit) if limit < machine.0 => (limit, CapacityFrom::Cgroup),
+        _ => machine,
+    })
 }
 
 /// All runs in these folders, and those that cannot be read.
@@ -235,11 +231,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smaller_of_the_machine_s_memory_and_its_groups_limit_is_all_there_is() {
-        let gib = |n: i64| n << 30;
-        assert_eq!(all_there_is(gib(16), Some(gib(2))), (gib(2), CapacityFrom::Cgroup));
-        for limit in [None, Some(gib(16)), Some(i64::MAX)] {
-            assert_eq!(all_there_is(gib(16), limit), (gib(16), CapacityFrom::Machine));
+    fn what_is_available_within_the_cgroup_s_limit_is_planned_for() {
+        let gib = |n: i64| Some(n << 30);
+        let from = |n: i64, from| Some((n << 30, from));
+        for limit in [None, gib(16), Some(i64::MAX)] {
+            assert_eq!(least(gib(16), gib(9), limit), from(9, CapacityFrom::Available));
         }
+        assert_eq!(least(gib(16), gib(9), gib(2)), from(2, CapacityFrom::Cgroup));
+        assert_eq!(least(gib(16), None, None), from(16, CapacityFrom::Machine));
+        assert_eq!(least(None, None, gib(2)), None);
     }
 }

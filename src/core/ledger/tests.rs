@@ -326,7 +326,6 @@ fn numbers_far_from_the_others_are_found_too() {
     assert_eq!((account.difference_bytes, ledger.open().len()), (0, 1));
 }
 
-/// What a random step does next.
 /// Those who lent it see its pages again, and none of what was in it.
 #[test]
 fn many_lifetimes_are_told_in_the_room_that_was_lent() {
@@ -348,6 +347,7 @@ fn many_lifetimes_are_told_in_the_room_that_was_lent() {
     assert!(again.iter().all(|row| row.step == Some(2)));
 }
 
+/// What a random step does next.
 #[derive(Debug, Clone)]
 enum Deed {
     Alloc(i64, bool),

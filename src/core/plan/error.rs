@@ -49,10 +49,14 @@ pub enum PlanError {
 /// How many runs are told of one by one: a folder of a thousand may have a thousand that are not used.
 pub const RUNS_TOLD: usize = 5;
 
+/// How many of so many runs that leaves.
+pub fn more_than_told(runs: usize) -> Option<usize> {
+    runs.checked_sub(RUNS_TOLD).filter(|&more| more > 0)
+}
+
 /// The first of the lines, each on a line of its own, and how many more there are.
 pub fn some_of(lines: impl ExactSizeIterator<Item = String>) -> String {
-    let more = lines.len().saturating_sub(RUNS_TOLD);
-    let more = (more > 0).then(|| format!("\n  and {more} more"));
+    let more = more_than_told(lines.len()).map(|more| format!("\n  and {more} more"));
     lines.take(RUNS_TOLD).map(|line| format!("\n  {line}")).chain(more).collect()
 }
 

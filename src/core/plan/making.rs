@@ -21,9 +21,11 @@ use crate::theory::{Architecture, Checkpoint, ModelKind, ProductsAtMost, Shape};
 #[serde(rename_all = "lowercase")]
 pub enum CapacityFrom {
     Asked,
-    /// It is all the memory there is, of which the rest of the machine needs some.
+    /// It is what this machine has left now.
+    Available,
+    /// It is all the memory that the runs' device has, of which the rest of the machine needs some.
     Machine,
-    /// It is what a control group leaves of that, as in a container.
+    /// It is what a control group allows, as in a container, where that is less.
     Cgroup,
 }
 

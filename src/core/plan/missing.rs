@@ -1,6 +1,6 @@
 //! What a plan does not know, and what would tell it.
 
-use super::error::RUNS_TOLD;
+use super::error::{RUNS_TOLD, more_than_told};
 use super::making::{Base, CPU};
 use super::measured::Measured;
 use super::policy::PolicyPlan;
@@ -49,7 +49,6 @@ pub fn missing(
 
 /// The first of them, and how many more there are.
 fn few_of(runs: &[&str]) -> String {
-    let more = runs.len().saturating_sub(RUNS_TOLD);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = more_than_told(runs.len()).map(|more| format!(" and {more} more")).unwrap_or_default();
     runs.iter().take(RUNS_TOLD).copied().collect::<Vec<_>>().join(", ") + &more
 }

@@ -40,8 +40,8 @@ mod step_time;
 mod tests;
 mod verified;
 
-pub(crate) use error::some_of;
 pub use error::{PlanError, RUNS_TOLD};
+pub(crate) use error::{more_than_told, some_of};
 pub use fit::{CONFIDENCE, FitQuality};
 pub use flags::run_flags;
 pub use making::{Base, CapacityFrom, Plan, Request, plan};

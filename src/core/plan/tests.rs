@@ -6,6 +6,7 @@ use super::*;
 use crate::record::{Machine, Phase, RunStatus, Trace};
 
 pub const MIB: i64 = 1 << 20;
+
 /// A run of a program that no theory knows: peak 1000 + 100·batch bytes, step 2 + 0.5·batch ms, 16 tokens an entry.
 pub fn measured(checkpoint: &str, batch: i64) -> Measured {
     Measured {

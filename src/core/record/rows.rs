@@ -77,10 +77,19 @@ pub struct Machine {
 impl Machine {
     /// All of its memory in bytes, as `/proc/meminfo` has it (in KiB).
     pub fn memory_in(meminfo: &str) -> Option<i64> {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kib.checked_mul(1024)
+        bytes_in(meminfo, "MemTotal:")
     }
+
+    /// What of it programs can take without anything else being swapped out, in bytes, likewise.
+    pub fn available_in(meminfo: &str) -> Option<i64> {
+        bytes_in(meminfo, "MemAvailable:")
+    }
+}
+
+fn bytes_in(meminfo: &str, field: &str) -> Option<i64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// `steps-NNNN.parquet`: one row a step.

@@ -6,7 +6,7 @@ use super::text_policies::{bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
 use super::wrap::wrap;
-use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD};
+use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD, more_than_told};
 use crate::theory::ProductsAtMost;
 
 /// How many policies are listed before the sizes of segments that matter least are left out.
@@ -36,6 +36,7 @@ fn heading(plan: &Plan) -> String {
     }
     let all = match plan.capacity_from {
         CapacityFrom::Asked => "",
+        CapacityFrom::Available => ", what this machine has available now",
         CapacityFrom::Machine => ", all of the machine's memory",
         CapacityFrom::Cgroup => ", all that a cgroup leaves of the machine's memory",
     };
@@ -146,8 +147,8 @@ fn needs(plan: &Plan) -> String {
 
 fn not_used(plan: &Plan) -> String {
     let told = plan.not_used.iter().take(RUNS_TOLD).map(|run| format!("{}: {}", run.run, run.why));
-    let more = plan.not_used.len().saturating_sub(RUNS_TOLD);
-    let more = (more > 0).then(|| format!("and {} more (--json has them)", count(more as i64)));
+    let more = more_than_told(plan.not_used.len())
+        .map(|more| format!("and {} more (--json has them)", count(more as i64)));
     listed("Not used", told.chain(more))
 }
 

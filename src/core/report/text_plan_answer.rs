@@ -3,7 +3,7 @@
 use super::text_policies::{name, whole};
 use super::units::{bytes, count, ms};
 use super::wrap::{wrap, wrap_command};
-use crate::plan::{Placement, Plan, RankedBy, Segmented};
+use crate::plan::{CapacityFrom, Placement, Plan, RankedBy, Segmented};
 use crate::record::EvidenceLevel;
 use crate::stats::{ENOUGH_PAIRS, FEWEST_STEPS};
 
@@ -35,12 +35,23 @@ pub fn verdict(plan: &Plan) -> String {
         ),
         wrap_command(&format!("  {}", best.command), 4),
     ];
+    lines.extend(others_need(plan.capacity_from).map(|warning| wrap(&warning, 2)));
     if let Some(second) = &plan.runner_up {
         lines.push(wrap(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost), 2));
     }
     let evidence = format!("Evidence: {}{}.", plan.evidence, why_no_more(plan).unwrap_or_default());
     lines.push(wrap(&format!("The ranking rests on {rests}. {evidence}"), 2));
     lines.join("\n")
+}
+
+/// A peak is what libtorch's allocator hands out: where nobody has set memory aside, nothing is left for the rest.
+fn others_need(capacity: CapacityFrom) -> Option<String> {
+    let whose = match capacity {
+        CapacityFrom::Asked => return None,
+        CapacityFrom::Available => "libtorch itself, and whatever starts meanwhile, get",
+        CapacityFrom::Machine | CapacityFrom::Cgroup => "the system, other programs and libtorch itself get",
+    };
+    Some(format!("Warning: {whose} none of this capacity; leave room for them with --capacity-mb."))
 }
 
 /// What keeps measured runs from being a benchmark of the two best; the runner-up's own line tells of intervals.
@@ -110,6 +121,19 @@ mod tests {
         let config = json!({"model": "gpt", "layers": layers, "width": 128, "heads": 4, "seq": 64, "batch": 8,
             "attention": "sdpa"});
         plan(&Request::from_theory(config.as_object().unwrap().clone(), capacity_mb << 20)).unwrap()
+    }
+
+    #[test]
+    fn a_capacity_that_nobody_asked_for_is_warned_of_beside_the_command() {
+        let told = |capacity_from| verdict(&Plan { capacity_from, ..deep(4, 64) }).replace("\n  ", " ");
+        assert!(!told(CapacityFrom::Asked).contains("Warning"), "{}", told(CapacityFrom::Asked));
+        for (from, whose) in [
+            (CapacityFrom::Available, "libtorch itself"),
+            (CapacityFrom::Machine, "the system"),
+            (CapacityFrom::Cgroup, "the system"),
+        ] {
+            assert!(told(from).contains(&format!("Warning: {whose}")), "{}", told(from));
+        }
     }
 
     #[test]

@@ -43,6 +43,7 @@ impl Random {
         };
         (0..n).map(|_| next()).collect()
     }
+
     /// The step times of a run of a process about `exp(level)`: steps that depend on each other, what this process drew
     /// by lot, a warm-up that dies away, and rare spikes of up to five times the step.
     pub fn run(&mut self, level: f64, course: Course) -> Vec<f64> {
