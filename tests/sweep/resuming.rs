@@ -249,11 +249,11 @@ fn ended_before_the_first_result_it_says_how_to_go_on() {
     let endless = SMALL.replace("--steps 2", "--steps 1000000");
     let mut sweep = begun(&runs, &format!("{endless} --batch 1,2 --svg {}", runs.file("s.svg").display()), 1);
     let own = sweep.child().id();
-    // As Ctrl-C does: to the sweep and to its run.
-    let run = runs_in(&folder(&runs)).remove(0);
+    // As Ctrl-C does: to the sweep and to its run. Were the run the first to hear of it, it could be over before the sweep
+    // knows that there is to be no other.
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
-    for id in children.split_whitespace().chain([own.to_string().as_str()]) {
-        assert!(std::process::Command::new("kill").args(["-INT", id]).status().unwrap().success(), "{run}");
+    for id in [own.to_string().as_str()].into_iter().chain(children.split_whitespace()) {
+        assert!(std::process::Command::new("kill").args(["-INT", id]).status().unwrap().success(), "{id}");
     }
     let output = sweep.wait_with_output();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
