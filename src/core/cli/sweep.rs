@@ -49,7 +49,7 @@ pub struct SweepArgs {
     /// Go on with the sweep in this folder, with the flags it was begun with
     #[arg(long, value_name = "DIR", help_heading = "Sweep")]
     resume: Option<PathBuf>,
-    /// Draw peak memory against tokens/s into this file, a line for each checkpointing policy
+    /// Draw peak memory against tokens/s into this SVG file: a line through the batches of each of the other settings
     #[arg(long, value_name = "FILE", help_heading = "Sweep")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -61,8 +61,8 @@ pub fn run(args: &Given<SweepArgs>) -> Outcome {
     let picture = args.args.svg.as_deref();
     picture.map_or(Ok(()), check_picture)?;
     let folder = match &args.args.resume {
-        Some(dir) => resume(args, dir)?,
-        None => begin(&args.args)?,
+        Some(dir) => resume(args, dir, picture)?,
+        None => begin(&args.args, picture)?,
     };
     let stop = stop_flag()?;
     let mut teller = Teller::new(args.args.grid.quiet);

@@ -39,6 +39,7 @@ mod standing;
 mod tried;
 
 pub use answer::Answer;
+pub(crate) use answer::mib;
 pub use cell::CellResult;
 pub use error::SweepError;
 pub use folder::Folder;
