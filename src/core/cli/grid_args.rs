@@ -20,7 +20,12 @@ const OWN: [&str; 3] = ["out", "json", "quiet"];
 const ONE_RUN_ONLY: [&str; 4] = ["save_init", "save", "save_batches", "run_id"];
 
 /// What flags of `run` mean to a sweep, where that is something else.
-const MEANINGS: [(&str, &str); 4] = [
+const MEANINGS: [(&str, &str); 5] = [
+    (
+        "checkpoint",
+        "What backward computes again instead of keeping it: nothing (none), each block (full), groups of K blocks \
+         (every:K), or attention's core alone (selective)",
+    ),
     ("out", "The folder of runs; a sweep gets a folder of its own in it"),
     (
         "capacity_mb",
@@ -92,9 +97,7 @@ impl Args for GridArgs {
 /// A flag that takes values with commas between them, and may be given once for each of them too.
 fn several(arg: Arg) -> Arg {
     let elements = Elements(arg.get_possible_values());
-    // Help cannot list them as words: there is an `every` for each number.
-    let name = if arg.get_id() == "checkpoint" { "none,full,every:K,selective" } else { "A,B,..." };
-    arg.action(ArgAction::Append).value_parser(elements).value_name(name)
+    arg.action(ArgAction::Append).value_parser(elements).value_name("A,B,...")
 }
 
 /// Takes any text: what the values in it mean is checked by `run`'s own parser. Help lists what each can be.
@@ -189,7 +192,7 @@ mod tests {
         let help = GridArgs::augment_args(Command::new("sweep").term_width(200)).render_help().to_string();
         for part in [
             "--batch <A,B,...>",
-            "--checkpoint <none,full,every:K,selective>",
+            "groups of K blocks (every:K)",
             "[default: 8]",
             "[default: fused] [possible values: fused,",
             "Print the sweep as one JSON object",

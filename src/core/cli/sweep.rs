@@ -24,9 +24,10 @@ const USUAL_WIDTH: usize = 200;
 
 /// Given where the command is named: the flags of `run` among its own bring a text for this place with them.
 pub const AFTER_HELP: &str = "\
-Each cell of the grid is run in a process of its own, --repeats times; the cells take turns, in an order that turns \
-around each time, so that a machine that drifts does so for all alike. A run that fails or is out of memory is a result, \
-and the others go on. Everything is kept in <OUT>/sweep-<time>/: the runs, and sweep-0001.parquet with a row a cell. \
+The flags that show <A,B,...> take several values, with commas between them or each with the flag again. Each cell of the \
+grid is run in a process of its own, --repeats times; the cells take turns, in an order that turns around each time, so \
+that a machine that drifts does so for all alike. A run that fails or is out of memory is a result, and the others go on. \
+Everything is kept in <OUT>/sweep-<time>/: the runs, and sweep-0001.parquet with a row a cell. \
 Ctrl-C ends the run in progress; --resume goes on and repeats nothing that is complete.
 
 Exit codes: 0 there is an answer, 1 no cell was measured or none fits, 2 the flags were wrong, 130 interrupted.
