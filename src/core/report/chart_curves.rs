@@ -28,7 +28,7 @@ pub fn others(sweep: &Sweep) -> Vec<&String> {
 pub fn curves(sweep: &Sweep) -> Vec<Curve<'_>> {
     let others = others(sweep);
     let values_of = |cell: &CellResult| -> Vec<String> {
-        others.iter().map(|flag| cell.settings.get(*flag).map(plain).unwrap_or_default()).collect()
+        others.iter().map(|flag| cell.setting(flag).unwrap_or_default()).collect()
     };
     let mut curves: Vec<Curve> = Vec::new();
     for cell in &sweep.cells {
@@ -70,8 +70,4 @@ fn distinct<'a>(values: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
         }
         known
     })
-}
-
-pub fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

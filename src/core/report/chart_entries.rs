@@ -2,7 +2,7 @@
 
 use super::chart_capacity::capacity_words;
 use super::chart_curves::{Curve, Point, others};
-use super::chart_frame::Capacity;
+use super::chart_frame::{Capacity, Frame};
 use super::chart_legend::{Entry, Sample};
 use crate::record::RunStatus;
 use crate::sweep::{CellResult, Sweep};
@@ -11,21 +11,26 @@ use crate::sweep::{CellResult, Sweep};
 const NAMED: usize = 6;
 
 /// What stands beside the points, in this order.
-pub fn legend(sweep: &Sweep, curves: &[Curve], capacity: Capacity) -> Vec<Entry> {
+pub fn legend(sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Vec<Entry> {
     let mut entries = of_curves(&others(sweep), curves);
-    let has = |property: fn(&Point) -> bool| curves.iter().flat_map(|curve| &curve.points).any(property);
-    if has(|point| point.cell.pareto) {
+    let has = |property: &dyn Fn(&Point) -> bool| curves.iter().flat_map(|curve| &curve.points).any(property);
+    if has(&|point| point.cell.pareto) {
         let what = "filled: on the frontier, no other setting has more tokens/s at no higher a peak";
         entries.push((Sample::Filled, what.to_owned()));
     }
-    if has(|point| !point.cell.pareto) {
+    if has(&|point| !point.cell.pareto) {
         entries.push((Sample::Hollow, "hollow: another setting beats it".to_owned()));
     }
-    if has(|point| point.place.interval.is_some()) {
-        entries.push((Sample::Interval, "95 % interval; it goes on where it has no end".to_owned()));
+    if has(&|point| point.place.interval.is_some()) {
+        let beyond = if has(&|point| !frame.holds(point.place)) {
+            "; where a bar has no end it goes on beyond the picture"
+        } else {
+            ""
+        };
+        entries.push((Sample::Interval, format!("95 % interval{beyond}")));
     }
     let words = capacity_words(sweep.capacity_bytes.unwrap_or_default());
-    match capacity {
+    match frame.capacity {
         Capacity::NotGiven => {}
         Capacity::Within(_) => entries.push((Sample::Capacity, words)),
         Capacity::Below => {

@@ -48,6 +48,11 @@ impl Frame {
         let peaks = with_room(places.iter().map(|place| place.peak).chain(shown))?;
         Some(Frame { peaks, rates: rates(places)?, capacity })
     }
+
+    /// Whether a point's interval ends within the picture, if it has one.
+    pub fn holds(&self, place: Place) -> bool {
+        place.interval.is_none_or(|(low, high)| self.rates.contains(&low) && self.rates.contains(&high))
+    }
 }
 
 fn standing(capacity: f64, low: f64, high: f64) -> Capacity {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::style::RGBColor;
 
-use super::chart_curves::{Curve, Point, plain};
+use super::chart_curves::{Curve, Point};
 use super::chart_style::REACH;
 
 /// Pixels of a label's character, of its height, and between it and its mark.
@@ -31,10 +31,7 @@ pub fn labels(curves: &[Curve], pixel: Pixel, (across, down): (Range<i32>, Range
     let at = |point: &Point| pixel(point.place.peak, point.place.rate);
     let points = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
     let (colours, marks): (Vec<RGBColor>, Vec<Marked>) = points
-        .filter_map(|(curve, point)| {
-            let batch = point.cell.settings.get("batch")?;
-            Some((curve.style.colour, (at(point), plain(batch))))
-        })
+        .filter_map(|(curve, point)| Some((curve.style.colour, (at(point), point.cell.setting("batch")?))))
         .unzip();
     let lines = curves.iter().flat_map(|curve| curve.points.windows(2));
     let lines: Vec<Stroke> = lines.map(|ends| (at(&ends[0]), at(&ends[1]))).collect();

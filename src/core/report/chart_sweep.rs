@@ -11,15 +11,15 @@ use super::chart_frame::{Frame, Place, decimals};
 use super::chart_labels::{Label, Pixel, labels};
 use super::chart_legend::{draw_legend, legend_height};
 use super::chart_style::{draw_line, draw_mark};
+use super::chart_title::Title;
 use super::units::count;
 use crate::sweep::Sweep;
 
-/// Of the picture; a legend that needs more makes it higher.
+/// Of the picture, and below its title; a legend that needs more makes it higher.
 const WIDTH: u32 = 980;
-const LEAST_HEIGHT: u32 = 520;
-/// Of the legend's width, and above and below it.
+const LEAST_HEIGHT: u32 = 490;
+/// Of the legend's width, and below it.
 const BESIDE: u32 = 260;
-const ABOVE: u32 = 44;
 const BELOW: u32 = 14;
 
 /// Why there is no picture.
@@ -48,14 +48,16 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 fn draw(svg: &mut String, sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Drawn {
-    let entries = legend(sweep, curves, frame.capacity);
-    let height = (legend_height(&entries).unsigned_abs() + ABOVE + BELOW).max(LEAST_HEIGHT);
-    let area = SVGBackend::with_string(svg, (WIDTH, height)).into_drawing_area();
+    let (title, entries) = (Title::of(sweep), legend(sweep, curves, frame));
+    let height = (legend_height(&entries).unsigned_abs() + BELOW).max(LEAST_HEIGHT);
+    let area = SVGBackend::with_string(svg, (WIDTH, title.height() + height)).into_drawing_area();
     area.fill(&WHITE)?;
-    let (plot, beside) = area.split_horizontally(WIDTH - BESIDE);
+    title.draw(&area)?;
+    let (plot, beside) = area.split_vertically(title.height()).1.split_horizontally(WIDTH - BESIDE);
     let mut chart = ChartBuilder::on(&plot)
-        .margin(14)
-        .caption(title(sweep), ("sans-serif", 16))
+        .margin_left(14)
+        .margin_right(14)
+        .margin_bottom(14)
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d(frame.peaks.clone(), frame.rates.clone())?;
@@ -67,7 +69,7 @@ fn draw(svg: &mut String, sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Dra
     draw_capacity(&area, frame, sweep.capacity_bytes.unwrap_or_default(), &pixel)?;
     draw_curves(&area, curves, frame, &pixel)?;
     labels.iter().try_for_each(|label| draw_label(&area, label))?;
-    draw_legend(&beside.margin(ABOVE, BELOW, 0, 8), &entries)?;
+    draw_legend(&beside.margin(0, BELOW, 0, 8), &entries)?;
     area.present()?;
     Ok(())
 }
@@ -111,15 +113,6 @@ fn draw_axes(chart: &mut Chart, frame: &Frame, labels: &[Label]) -> Drawn {
         .x_label_formatter(&|mib| format!("{mib:.of_peaks$}"))
         .draw()?;
     Ok(())
-}
-
-fn title(sweep: &Sweep) -> String {
-    let unfinished = if sweep.complete { "" } else { ", not finished" };
-    let settings = match sweep.cells.len() {
-        1 => "1 setting".to_owned(),
-        cells => format!("{cells} settings"),
-    };
-    format!("{}: speed against memory of {settings}{unfinished}", sweep.sweep_id)
 }
 
 /// A curve's line, and the intervals of its points as far as they are within the picture.
@@ -190,7 +183,7 @@ mod tests {
             tags(&svg, "text").iter().filter_map(|tag| Some(tag.split_once('>')?.1)).collect();
         let words = lines.join(" ");
         for part in [
-            "sweep-made-up: speed against memory of 5 settings",
+            "gpt on cpu (a cpu): speed against memory of 5 settings",
             "checkpoint none",
             "checkpoint full",
             "filled: on the frontier",
@@ -198,7 +191,7 @@ mod tests {
             "capacity, 64.0 MiB",
             "not drawn, out of memory:",
             "batch 32, checkpoint none",
-            "95 % interval",
+            "95 % interval; where a bar has no end it goes on beyond the picture",
         ] {
             let found = words.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(found.contains(part), "{part}: {found}");
@@ -283,6 +276,7 @@ mod tests {
         assert!(text.contains("capacity, 64.0 MiB \u{2192}"), "{text}");
         let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("capacity, 64.0 MiB: far to the"), "{told}");
+        assert!(told.contains("95 % interval") && !told.contains("beyond the picture"), "{told}");
     }
 
     #[test]

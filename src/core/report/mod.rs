@@ -11,6 +11,7 @@ mod chart_labels;
 mod chart_legend;
 mod chart_style;
 mod chart_sweep;
+mod chart_title;
 mod checkup;
 mod creep;
 mod experiment;

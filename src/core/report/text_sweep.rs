@@ -88,24 +88,18 @@ fn text(sweep: &Sweep, columns: &[&Column]) -> String {
     let headers: Vec<&str> = columns.iter().map(|column| column.header).collect();
     let mut table = table(&[&[""], &flags[..], &headers[..]].concat());
     for cell in &sweep.cells {
-        let settings = flags.iter().map(|flag| setting(cell, flag));
+        let settings = flags.iter().map(|flag| cell.setting(flag).unwrap_or_else(absent));
         let mark = if cell.pareto { "*" } else { "" };
-        let measured = columns.iter().map(|column| (column.cell)(cell).unwrap_or_else(|| ABSENT.to_owned()));
+        let measured = columns.iter().map(|column| (column.cell)(cell).unwrap_or_else(absent));
         table.add_row(std::iter::once(mark.to_owned()).chain(settings).chain(measured));
     }
     put(&table)
 }
 
-fn setting(cell: &CellResult, flag: &str) -> String {
-    match cell.settings.get(flag) {
-        Some(serde_json::Value::String(word)) => word.clone(),
-        Some(value) => value.to_string(),
-        None => ABSENT.to_owned(),
-    }
-}
-
 /// In place of what there is no measurement of.
-const ABSENT: &str = "–";
+fn absent() -> String {
+    "–".to_owned()
+}
 
 /// How far the interval reaches down and up. It is one of logarithms, and so reaches further up than down.
 fn reach(cell: &CellResult) -> Option<String> {

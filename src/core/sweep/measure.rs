@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::duel::noise;
+use super::workload::Workload;
 use crate::compare::{MOST_OVERHEAD, Repeat, read_tables};
 use crate::record::{Category, Machine, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
 use crate::stats::{LEAST_MARGIN, RunEstimate};
@@ -17,7 +18,7 @@ pub struct Measure {
     pub run_id: String,
     pub status: RunStatus,
     pub reason: Option<String>,
-    pub config: Map<String, Value>,
+    pub workload: Workload,
     pub machine: Machine,
     /// From its first instant to its last.
     pub took: Option<Duration>,
@@ -53,7 +54,7 @@ impl Measure {
             run_id: run.run_id.clone(),
             status: run.status,
             reason: run.reason.clone(),
-            config: run.config.clone(),
+            workload: Workload::of(run),
             machine: run.machine.clone(),
             took: run.finished_at.and_then(|end| (end - run.started_at).to_std().ok()),
             lacks: lacks.or_else(|| unusable.clone()),

@@ -37,6 +37,7 @@ mod run;
 mod spec;
 mod standing;
 mod tried;
+mod workload;
 
 pub use answer::Answer;
 pub(crate) use answer::mib;
@@ -53,3 +54,4 @@ pub use result::Sweep;
 pub use result::made_up;
 pub use run::{Progress, sweep};
 pub use spec::{SWEEP_VERSION, Spec};
+pub use workload::Workload;

@@ -10,6 +10,7 @@ use super::duel::Duel;
 use super::gather::SetAside;
 use super::spec::Spec;
 use super::tried::Tried;
+use super::workload::Workload;
 use crate::record::SweepRow;
 use crate::store::Calibrations;
 
@@ -22,6 +23,8 @@ pub struct Sweep {
     pub complete: bool,
     pub repeats: usize,
     pub capacity_bytes: Option<i64>,
+    /// What all of its runs have in common; `None` before the first one is measured.
+    pub workload: Option<Workload>,
     /// The flags that the grid varies.
     pub grid: Vec<String>,
     pub cells: Vec<CellResult>,
@@ -39,6 +42,7 @@ impl Sweep {
         });
         let mut cells: Vec<CellResult> = results.collect();
         mark_frontier(&mut cells);
+        let workloads = tried.iter().flat_map(|tried| &tried.measures).map(|(_, measure)| &measure.workload);
         let duel = |best: &CellResult, rival: &CellResult| Duel::between(dir, best, rival, known);
         Sweep {
             sweep_id: spec.sweep_id.clone(),
@@ -47,6 +51,7 @@ impl Sweep {
             repeats: spec.repeats,
             capacity_bytes: spec.capacity_bytes,
             answer: answer(&cells, &grid, spec.capacity_bytes, &duel),
+            workload: Workload::common(workloads, &grid),
             grid,
             cells,
             set_aside: Vec::new(),
@@ -91,6 +96,12 @@ pub mod made_up {
             repeats: 5,
             capacity_bytes,
             answer: answer(&cells, &grid, capacity_bytes, &|_, _| None),
+            workload: Some(Workload {
+                program: "gpt".to_owned(),
+                device: "cpu".to_owned(),
+                device_name: Some("a cpu".to_owned()),
+                config: json!({"layers": 4, "width": 128, "lr": 0.001}).as_object().unwrap().clone(),
+            }),
             grid: grid.to_vec(),
             cells,
             set_aside: Vec::new(),
