@@ -13,7 +13,7 @@ pub fn capacity_words(capacity_bytes: i64) -> String {
     format!("capacity, {}", bytes(capacity_bytes))
 }
 
-/// A line, or where that would be far off a word at the edge it lies behind.
+/// A line, or where that would be far off a word above the edge it lies behind: nothing else is drawn there.
 pub fn draw_capacity<DB: DrawingBackend>(
     area: &DrawingArea<DB, Shift>,
     frame: &Frame,
@@ -22,16 +22,16 @@ pub fn draw_capacity<DB: DrawingBackend>(
 ) -> Result<(), DrawingAreaErrorKind<DB::ErrorType>> {
     let (peaks, rates) = (&frame.peaks, &frame.rates);
     let word = |text: String, (x, y): (i32, i32), anchor| {
-        let style = ("sans-serif", 13).into_font().color(&BLACK).pos(Pos::new(anchor, VPos::Top));
-        area.draw(&Text::new(text, (x, y + 5), style))
+        let style = ("sans-serif", 13).into_font().color(&BLACK).pos(Pos::new(anchor, VPos::Bottom));
+        area.draw(&Text::new(text, (x, y - 4), style))
     };
     let ((left, top), (right, _)) = (pixel(peaks.start, rates.end), pixel(peaks.end, rates.end));
     let words = capacity_words(capacity_bytes);
     match frame.capacity {
         Capacity::NotGiven => Ok(()),
         Capacity::Within(peak) => draw_limit(area, pixel(peak, rates.start), pixel(peak, rates.end)),
-        Capacity::Below => word(format!("\u{2190} {words}"), (left + 6, top), HPos::Left),
-        Capacity::Beyond => word(format!("{words} \u{2192}"), (right - 6, top), HPos::Right),
+        Capacity::Below => word(format!("\u{2190} {words}"), (left, top), HPos::Left),
+        Capacity::Beyond => word(format!("{words} \u{2192}"), (right, top), HPos::Right),
     }
 }
 

@@ -21,6 +21,8 @@ const LEAST_HEIGHT: u32 = 490;
 /// Of the legend's width, and below it.
 const BESIDE: u32 = 260;
 const BELOW: u32 = 14;
+/// Around the plot.
+const MARGIN: u32 = 16;
 
 /// Why there is no picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,15 +51,13 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64
 
 fn draw(svg: &mut String, sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Drawn {
     let (title, entries) = (Title::of(sweep), legend(sweep, curves, frame));
-    let height = (legend_height(&entries).unsigned_abs() + BELOW).max(LEAST_HEIGHT);
+    let height = (legend_height(&entries).unsigned_abs() + MARGIN + BELOW).max(LEAST_HEIGHT);
     let area = SVGBackend::with_string(svg, (WIDTH, title.height() + height)).into_drawing_area();
     area.fill(&WHITE)?;
     title.draw(&area)?;
     let (plot, beside) = area.split_vertically(title.height()).1.split_horizontally(WIDTH - BESIDE);
     let mut chart = ChartBuilder::on(&plot)
-        .margin_left(14)
-        .margin_right(14)
-        .margin_bottom(14)
+        .margin(MARGIN)
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d(frame.peaks.clone(), frame.rates.clone())?;
@@ -69,7 +69,7 @@ fn draw(svg: &mut String, sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Dra
     draw_capacity(&area, frame, sweep.capacity_bytes.unwrap_or_default(), &pixel)?;
     draw_curves(&area, curves, frame, &pixel)?;
     labels.iter().try_for_each(|label| draw_label(&area, label))?;
-    draw_legend(&beside.margin(0, BELOW, 0, 8), &entries)?;
+    draw_legend(&beside.margin(MARGIN, BELOW, 0, 8), &entries)?;
     area.present()?;
     Ok(())
 }
@@ -273,7 +273,10 @@ mod tests {
         let (left, right) = across.iter().fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
         assert!(right - left > 0.4 * f64::from(WIDTH - BESIDE), "{across:?}");
         let text: String = tags(&svg, "text").concat();
-        assert!(text.contains("capacity, 64.0 MiB \u{2192}"), "{text}");
+        let at_the_edge =
+            tags(&svg, "text").into_iter().find(|tag| tag.contains("64.0 MiB \u{2192}")).unwrap();
+        let top_of_plot = f64::from(Title::of(&crowded(4)).height() + MARGIN);
+        assert!(number(at_the_edge, "y") < top_of_plot, "an interval could cross it: {at_the_edge}");
         let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("capacity, 64.0 MiB: far to the"), "{told}");
         assert!(told.contains("95 % interval") && !told.contains("beyond the picture"), "{told}");

@@ -22,7 +22,7 @@ const TOLD: [&str; 11] = [
 ];
 
 /// Pixels before, between and of the lines, and characters in one; the first is larger than those below it.
-const LEFT: i32 = 86;
+const LEFT: i32 = 88;
 const TOP: i32 = 10;
 const HEAD: Size = Size { font: 17, line: 22, chars: 115 };
 const BODY: Size = Size { font: 13, line: 17, chars: 150 };
