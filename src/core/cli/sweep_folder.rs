@@ -9,7 +9,7 @@ use super::given::Given;
 use super::grid_args::{GridArgs, setup};
 use super::sweep::SweepArgs;
 use super::words::bytes_of;
-use crate::record::Trace;
+use crate::record::{Trace, id_time};
 use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError, mib};
 use crate::theory::Setup;
 
@@ -36,7 +36,7 @@ pub fn begin(args: &SweepArgs, picture: Option<&Path>) -> anyhow::Result<Folder>
     let spec = Spec {
         seed: args.order_seed,
         capacity_bytes: capacity_mb.map(bytes_of),
-        ..Spec::new(&Utc::now().format("%Y%m%d-%H%M%S").to_string(), grid, base, args.repeats as usize)
+        ..Spec::new(&id_time(Utc::now()), grid, base, args.repeats as usize)
     };
     check_cells(&spec, *capacity_mb)?;
     create(out, &spec)
