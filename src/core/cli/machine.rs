@@ -1,16 +1,10 @@
 //! What this machine says of itself, as far as commands that only read files ask.
 
 use std::fs;
-use std::thread;
 
 use super::cgroup::{least_limit, limit_files};
 use crate::record::Machine;
-
-/// Its name; runs record it.
-pub fn host() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-}
+pub use crate::store::this_machine as identity;
 
 /// All of its memory.
 pub fn memory_bytes() -> Option<i64> {
@@ -28,12 +22,7 @@ pub fn cgroup_limit_bytes() -> Option<i64> {
     least_limit(limit_files(&groups).into_iter().filter_map(|file| fs::read_to_string(file).ok()))
 }
 
-/// What tells this machine from others: calibrations are kept for it.
-pub fn identity() -> Machine {
-    let cpu = fs::read_to_string("/proc/cpuinfo").ok().and_then(|facts| {
-        let line = facts.lines().find(|line| line.starts_with("model name"))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    });
-    let logical_cpus = thread::available_parallelism().ok().map(|count| count.get() as i64);
-    Machine { host: host(), cpu, logical_cpus, ..Machine::default() }
+/// Its name; runs record it.
+pub fn host() -> Option<String> {
+    identity().host
 }

@@ -13,7 +13,7 @@ mod words;
 
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
-pub use ids::id_tail;
+pub use ids::{id_tail, id_time};
 pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
