@@ -13,10 +13,10 @@ mod torch {
 
     const SOURCES: [&str; 13] = [
         "src/probe/hook/allocator.cpp",
+        "src/probe/hook/crews.cpp",
         "src/probe/hook/cuda.cpp",
         "src/probe/hook/events.cpp",
         "src/probe/hook/ops.cpp",
-        "src/probe/hook/roles.cpp",
         "src/probe/hook/workspaces.cpp",
         "src/rates/triad.cpp",
         "src/train/adamw.cpp",
@@ -26,7 +26,8 @@ mod torch {
         "src/train/checkpoint/surroundings.cpp",
         "src/train/ops.cpp",
     ];
-    const HEADERS: [&str; 5] = [
+    const HEADERS: [&str; 6] = [
+        "src/probe/hook/crews.h",
         "src/probe/hook/cuda.h",
         "src/probe/hook/events.h",
         "src/probe/hook/guarded.h",

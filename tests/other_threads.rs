@@ -7,10 +7,11 @@ use std::collections::HashSet;
 
 use common::{Kept, MemorySink, turn};
 use stepledger::probe::{Options, Probe, scope, this_thread_loads};
-use stepledger::record::{AllocationRow, Category, Detail, Moment, Trace};
+use stepledger::record::{AllocationRow, Category, Detail, Moment, Phase, Trace};
 use stepledger::train::checkpoint_one;
 use tch::kind::FLOAT_CPU;
-use tch::{Kind, Tensor};
+use tch::nn::{self, Module, OptimizerConfig};
+use tch::{Device, Kind, Tensor};
 
 /// All lifetimes of a run.
 fn lifetimes(kept: &Kept) -> Vec<&AllocationRow> {
@@ -76,6 +77,184 @@ fn another_threads_workers_work_for_that_thread() {
         assert_eq!(row.scope, None, "{row:?}");
         // Nodes of the backward graph are observed on all threads.
         assert!(row.op.as_deref().is_none_or(|op| op.contains("Backward") || op.contains("Grad")), "{row:?}");
+    }
+}
+
+/// A thread that walks our graph works for us meanwhile, and not after; nor does one that ends its own graph at a parameter
+/// of ours, whose node forward has made here.
+#[test]
+fn who_walked_a_graph_once_is_not_taken_for_training_afterwards() {
+    let _turn = turn();
+    for shared in [false, true] {
+        let sink = MemorySink::default();
+        let mut probe = Probe::start(Options::new("once").trace(Trace::Ops), sink.clone()).unwrap();
+        let weight = Tensor::ones([64, 64], FLOAT_CPU).set_requires_grad(true);
+        let theirs = weight.shallow_clone();
+        let mut step = probe.step();
+        let loss = step.forward(|| {
+            let _scope = scope("ours");
+            weight.exp().sum(Kind::Float)
+        });
+        step.backward(|| {
+            let walk = move || {
+                if shared {
+                    theirs.sin().sum(Kind::Float).backward()
+                } else {
+                    loss.backward()
+                }
+                drop(Tensor::zeros([777], FLOAT_CPU).cos());
+            };
+            std::thread::spawn(walk).join().unwrap();
+        });
+        step.finish(None, None).unwrap();
+        probe.finish().unwrap();
+        let kept = sink.0.borrow();
+        let rows = lifetimes(&kept);
+        let later: Vec<_> = rows.iter().filter(|row| row.bytes == 4 * 777).collect();
+        assert_eq!(later.len(), 2);
+        for row in later {
+            assert_eq!((&row.op, &row.scope), (&None, &None), "shared: {shared}");
+            assert_eq!(row.detail, Some(Detail::OtherTemporary), "{row:?}");
+        }
+        let walked = |row: &&&AllocationRow| row.op.as_deref().is_some_and(|op| op.contains("Backward"));
+        let scopes: HashSet<_> = rows.iter().filter(walked).map(|row| row.scope.as_deref()).collect();
+        assert_eq!(scopes, HashSet::from([if shared { None } else { Some("ours") }]));
+    }
+}
+
+/// Two threads walk a half of our graph each, with a worker of OpenMP's each: whose work is whose stays known.
+#[test]
+fn threads_that_walk_our_graph_at_once_keep_their_scopes_apart() {
+    let _turn = turn();
+    let threads = tch::get_num_threads();
+    tch::set_num_threads(2);
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("halves").trace(Trace::Ops), sink.clone()).unwrap();
+    for _ in 0..20 {
+        let mut step = probe.step();
+        let halves = step.forward(|| {
+            ["a", "b"].map(|name| {
+                let _scope = scope(name);
+                let x = Tensor::ones([4, 2, 32, 32], FLOAT_CPU).set_requires_grad(true);
+                let mixed =
+                    Tensor::scaled_dot_product_attention(&x, &x, &x, None::<Tensor>, 0.0, true, None, false);
+                mixed.sum(Kind::Float)
+            })
+        });
+        step.backward(|| {
+            std::thread::scope(|all| {
+                for half in halves {
+                    all.spawn(move || half.backward());
+                }
+            });
+        });
+        step.finish(None, None).unwrap();
+    }
+    probe.finish().unwrap();
+    tch::set_num_threads(threads);
+    let kept = sink.0.borrow();
+    let scratch = |name: &str| {
+        let rows = lifetimes(&kept).into_iter().filter(|row| row.detail == Some(Detail::KernelScratch));
+        rows.filter(|row| row.scope.as_deref() == Some(name) && row.phase == Some(Phase::Backward)).count()
+    };
+    assert!(scratch("a") > 20 && scratch("a") == scratch("b"), "{} and {}", scratch("a"), scratch("b"));
+}
+
+/// As one that saves checkpoints or keeps metrics: what it makes and keeps is none of the step's, whatever that is at.
+#[test]
+fn what_another_thread_keeps_is_workspace() {
+    let _turn = turn();
+    for trace in [Trace::Allocations, Trace::Ops] {
+        let sink = MemorySink::default();
+        let store = nn::VarStore::new(Device::Cpu);
+        let layer = nn::linear(store.root(), 8, 1, Default::default());
+        let mut adam = nn::Adam::default().build(&store, 1e-3).unwrap();
+        let mut probe = Probe::start(Options::new("saver").trace(trace), sink.clone()).unwrap();
+        probe.watch(&store);
+        let (ask, asked) = std::sync::mpsc::sync_channel::<i64>(0);
+        let saver = std::thread::spawn(move || {
+            // Each until the third after it.
+            let mut kept = std::collections::VecDeque::new();
+            for size in asked {
+                kept.push_back(Tensor::zeros([size], FLOAT_CPU));
+                if kept.len() > 3 {
+                    kept.pop_front();
+                }
+            }
+        });
+        // Twice: what was asked for before is there.
+        let make = |size: i64| [size, size].into_iter().for_each(|size| ask.send(size).unwrap());
+        for _ in 0..4 {
+            let mut step = probe.step();
+            let loss = step.forward(|| {
+                make(1001);
+                layer.forward(&Tensor::ones([4, 8], FLOAT_CPU)).sum(Kind::Float)
+            });
+            step.backward(|| {
+                make(1002);
+                loss.backward();
+            });
+            step.optimizer(|| {
+                make(1003);
+                adam.step();
+            });
+            adam.zero_grad();
+            step.finish(None, None).unwrap();
+        }
+        let run = probe.finish().unwrap();
+        drop(ask);
+        saver.join().unwrap();
+        assert!(!run.missing.iter().any(|line| line.contains("unattributed")), "{:?}", run.missing);
+        let kept = sink.0.borrow();
+        for row in lifetimes(&kept).iter().filter(|row| (4004..=4012).contains(&row.bytes)) {
+            assert!([Some(Detail::Held), Some(Detail::OtherTemporary)].contains(&row.detail), "{row:?}");
+        }
+    }
+}
+
+/// Forward on another thread, backward on this one: its activations are, since backward releases them.
+#[test]
+fn what_another_thread_makes_for_our_backward_is_activation() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("parallel"), sink.clone()).unwrap();
+    let mut step = probe.step();
+    let loss = step.forward(|| {
+        let forward = || Tensor::ones([777], FLOAT_CPU).set_requires_grad(true).exp().sum(Kind::Float);
+        std::thread::spawn(forward).join().unwrap()
+    });
+    step.backward(|| loss.backward());
+    drop(loss);
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let activations = lifetimes(&kept).into_iter().filter(|row| row.category == Category::Activation);
+    // What exp gives; it needs its input no more.
+    assert_eq!(activations.map(|row| row.bytes).collect::<Vec<_>>(), [4 * 777]);
+}
+
+/// Another thread recomputes for its own backward, while we are in forward.
+#[test]
+fn another_threads_recomputation_is_none_of_ours() {
+    let _turn = turn();
+    for trace in [Trace::Allocations, Trace::Ops] {
+        let sink = MemorySink::default();
+        let mut probe = Probe::start(Options::new("recompute").trace(trace), sink.clone()).unwrap();
+        let mut step = probe.step();
+        step.forward(|| {
+            let before = Tensor::ones([777], FLOAT_CPU);
+            let theirs = || {
+                let x = Tensor::ones([8], FLOAT_CPU).set_requires_grad(true);
+                checkpoint_one("theirs", x, |x| x.f_exp()).unwrap().sum(Kind::Float).backward();
+            };
+            std::thread::spawn(theirs).join().unwrap();
+            drop(before);
+        });
+        step.finish(None, None).unwrap();
+        probe.finish().unwrap();
+        let kept = sink.0.borrow();
+        let ours = lifetimes(&kept).into_iter().find(|row| row.bytes == 4 * 777).unwrap();
+        assert_eq!(ours.detail, Some(Detail::ForwardTemporary), "{trace}: {ours:?}");
     }
 }
 

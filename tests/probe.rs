@@ -199,6 +199,19 @@ fn nested_scopes_add_up_to_their_phase_at_most() {
     assert_eq!(forward.total_ns + other.total_ns, kept.steps[0].step.wall_ns);
 }
 
+/// As `let _run = scope("run")` in `main` does.
+#[test]
+fn a_scope_that_outlives_the_probe_leaves_libtorch_its_allocator() {
+    let _turn = turn();
+    let limited = Options::new("first").limit(Some(1 << 20));
+    let probe = Probe::start(limited, MemorySink::default()).unwrap();
+    let run = scope("run");
+    probe.finish().unwrap();
+    assert!(Tensor::f_empty([1 << 20], FLOATS).is_ok(), "the limit ends with the probe");
+    Probe::start(Options::new("second"), MemorySink::default()).unwrap().finish().unwrap();
+    drop(run);
+}
+
 /// More events in one step than the buffer holds: all are counted, those that do not fit as dropped, the
 /// categories still add up to the allocator's total, and the next step is as good as any.
 #[test]

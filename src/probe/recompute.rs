@@ -18,7 +18,7 @@ pub struct Recomputation {
 impl Recomputation {
     pub fn begin() -> Self {
         let begin_ns = hook::now_ns();
-        hook::mark_anywhere(kind::RECOMPUTE_BEGIN);
+        hook::mark_training(kind::RECOMPUTE_BEGIN);
         // In backward its nodes are observed; here operators run that are no node's.
         observe_ops(true);
         Recomputation { scope: Some(scope(RECOMPUTE)), begin_ns }
@@ -29,7 +29,7 @@ impl Drop for Recomputation {
     fn drop(&mut self) {
         drop(self.scope.take());
         observe_ops(false);
-        hook::mark_anywhere(kind::RECOMPUTE_END);
+        hook::mark_training(kind::RECOMPUTE_END);
         hook::take_from_node(hook::now_ns() - self.begin_ns);
     }
 }

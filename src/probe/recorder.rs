@@ -172,7 +172,9 @@ impl Recorder {
             rounding_bytes: beside.map(|beside| beside.rounding_bytes),
             cached_bytes: beside.map(|beside| beside.cached_bytes),
             non_torch_bytes: beside.and_then(|beside| beside.non_torch_bytes),
-            observer_ns: hook::now_ns() - observed_ns + mem::take(&mut self.carried_observer_ns),
+            observer_ns: hook::now_ns() - observed_ns
+                + mem::take(&mut self.carried_observer_ns)
+                + memory.hook.take_relieving_ns(),
             ..row
         })
     }

@@ -187,6 +187,7 @@ impl Probe {
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {
         self.ended = true;
         unset_current(&self.spans);
+        self.spans.borrow_mut().release_hook();
         // A run that failed before it began leaves nothing behind; one whose model did not fit is a result.
         if matches!(status, RunStatus::Complete | RunStatus::OutOfMemory) {
             self.open()?;

@@ -158,6 +158,12 @@ impl Spans {
         self.take_closed()
     }
 
+    /// Ends what these have to do with the hook: the guard of a scope may keep them alive after the probe, and libtorch is
+    /// to have its allocator back.
+    pub fn release_hook(&mut self) {
+        self.hook = None;
+    }
+
     pub fn observe_ops(&self, on: bool) {
         if let Some(hook) = &self.hook {
             hook.observe_ops(on);

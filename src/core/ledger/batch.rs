@@ -22,6 +22,7 @@ pub struct Birth {
     pub thread: u16,
     flags: u8,
     ended_in_loader: bool,
+    ended_aside: bool,
     ended_in_op: bool,
     pub filing: Option<Filing>,
     /// Which of the batch's identities it is; [`NONE`] for none.
@@ -91,6 +92,7 @@ impl Batch {
             thread: event.thread,
             flags: event.flags,
             ended_in_loader: false,
+            ended_aside: false,
             ended_in_op: false,
             filing: None,
             identity: NONE,
@@ -127,6 +129,7 @@ impl Batch {
         birth.ended = self.places.len() as u32 - 1;
         birth.ended_at_ns = event.at_ns;
         birth.ended_in_loader = event.flags & flag::LOADER != 0;
+        birth.ended_aside = event.flags & flag::ASIDE != 0;
         birth.ended_in_op = event.flags & flag::IN_OP != 0;
         self.ended += 1;
         true
@@ -134,8 +137,9 @@ impl Batch {
 
     fn find(&self, id: u64) -> Option<usize> {
         let place = usize::try_from(id.wrapping_sub(self.base)).ok()?;
-        let number = self.index.get(place).copied().or_else(|| self.strays.get(&id).copied())?;
-        (number != NONE).then_some(number as usize)
+        let indexed = self.index.get(place).copied().filter(|&number| number != NONE);
+        // The index may have grown past a stray's place since.
+        indexed.or_else(|| self.strays.get(&id).copied()).map(|number| number as usize)
     }
 
     pub fn get(&self, id: u64) -> Option<&Birth> {
@@ -189,6 +193,8 @@ fn life(birth: &Birth, places: &[Place], failure: Option<Failure>) -> Life {
         ended: end.map(|end| end.place),
         from_loader: birth.flags & flag::LOADER != 0,
         ended_in_loader: birth.ended_in_loader,
+        made_aside: birth.flags & flag::ASIDE != 0,
+        ended_aside: birth.ended_aside,
         ended_in_op: birth.ended_in_op,
         autocast_copy: birth.flags & flag::AUTOCAST_COPY != 0,
         rounding: birth.flags & flag::ROUNDING != 0,

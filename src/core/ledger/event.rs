@@ -94,6 +94,8 @@ pub mod flag {
     pub const AUTOCAST_COPY: u8 = 4;
     /// Of an allocation: a caching allocator rounded the block before it up by this much.
     pub const ROUNDING: u8 = 8;
+    /// It happened on a thread that has no part in training.
+    pub const ASIDE: u8 = 16;
 }
 
 #[cfg(test)]

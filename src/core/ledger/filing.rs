@@ -44,6 +44,9 @@ pub struct Life {
     pub from_loader: bool,
     /// It was freed on a thread that fetches batches.
     pub ended_in_loader: bool,
+    /// It was made on a thread that has no part in training, and freed on one.
+    pub made_aside: bool,
+    pub ended_aside: bool,
     /// It was freed within the call of the operator that made it.
     pub ended_in_op: bool,
     pub autocast_copy: bool,
@@ -59,6 +62,11 @@ impl Life {
     /// Whether it was alive when its step failed for good: what it was for has not come to pass.
     fn stranded(&self) -> bool {
         self.at_failure && self.step_left
+    }
+
+    /// Whatever the step was at meanwhile, it is none of the step's.
+    fn is_aside(&self) -> bool {
+        self.made_aside && (self.ended.is_none() || self.ended_aside)
     }
 }
 
@@ -88,6 +96,9 @@ impl Filing {
 /// | a loader thread | freed by one before the step's end | workspace / input_temporary |
 /// | | handed over, or waiting | input |
 /// | any operator | freed before it returned, unless its step failed then | workspace / kernel_scratch |
+/// | a thread without a part in training | freed by one before the step's end | workspace / other_temporary |
+/// | | alive then | workspace / held |
+/// | | handed over, and freed by training | as if made there |
 /// | a caching allocator, rounding up | | workspace / rounding |
 /// | dataloader | freed in it | workspace / input_temporary |
 /// | | outlives it | input |
@@ -115,6 +126,9 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
     // What a failing operator had made already its own exception frees: that says nothing of what it was for.
     if life.ended_in_op && !life.stranded() {
         return Filing::workspace(Detail::KernelScratch);
+    }
+    if life.is_aside() {
+        return Filing::workspace(if life.ended.is_some() { Detail::OtherTemporary } else { Detail::Held });
     }
     let same_turn = life.ended.is_some_and(|end| end.turn == life.born.turn);
     let same_step = life.ended.is_some_and(|end| end.step == life.born.step);
@@ -181,6 +195,8 @@ mod tests {
             ended,
             from_loader: false,
             ended_in_loader: false,
+            made_aside: false,
+            ended_aside: false,
             ended_in_op: false,
             autocast_copy: false,
             rounding: false,
@@ -237,6 +253,21 @@ mod tests {
         assert_eq!(shown(&Life { ended: Some(born), ended_in_loader: false, ..made }), "input");
         let kept = Life { ended: Some(born), ended_in_loader: true, ..made };
         assert_eq!(shown(&kept), "workspace/input_temporary");
+    }
+
+    #[test]
+    fn another_threads_block_is_none_of_the_steps_unless_training_gets_it() {
+        for phase in [Phase::Forward, Phase::Backward, Phase::Optimizer] {
+            let born = place(Some(1), Some(phase), 2);
+            let aside = Life { made_aside: true, ..life(born, None) };
+            assert_eq!(shown(&aside), "workspace/held", "{phase}");
+            let later = Some(place(Some(1), Some(Phase::Backward), 3));
+            let ended = Life { ended: later, ended_aside: true, ..aside };
+            assert_eq!(shown(&ended), "workspace/other_temporary", "{phase}");
+        }
+        let made = Life { made_aside: true, ..life(place(Some(1), Some(Phase::Forward), 2), None) };
+        let released = Life { ended: Some(place(Some(1), Some(Phase::Backward), 3)), ..made };
+        assert_eq!(shown(&released), "activation");
     }
 
     #[test]

@@ -326,6 +326,22 @@ fn numbers_far_from_the_others_are_found_too() {
     assert_eq!((account.difference_bytes, ledger.open().len()), (0, 1));
 }
 
+/// Late writers: the index reaches past a number that was too far off when it came.
+#[test]
+fn a_number_that_was_far_off_is_found_when_the_others_have_come_near() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    stream.step(0, |stream| {
+        let mut numbered = |id: u64| {
+            stream.next_id = id - 1;
+            stream.alloc(8)
+        };
+        let made = [1_000, 151_000, 51_000, 151_010].map(&mut numbered);
+        made.into_iter().for_each(|id| stream.free(id));
+    });
+    let account = file(&mut ledger, &mut stream, &[]);
+    assert_eq!((account.ended.len(), account.difference_bytes, ledger.open().len()), (4, 0, 0));
+}
+
 /// Those who lent it see its pages again, and none of what was in it.
 #[test]
 fn many_lifetimes_are_told_in_the_room_that_was_lent() {

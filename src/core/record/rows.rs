@@ -118,7 +118,7 @@ pub struct StepRow {
     /// sum of the categories without `unattributed`. 0 is the proof that nothing was lost.
     pub difference_bytes: Option<i64>,
     /// What the observer spent on the training thread: within this step (in its `other`) looking up gradients after each
-    /// backward, and after its end reading events, filing them.
+    /// backward, where many events come making room for more, and after its end reading events, filing them.
     /// Small steps are filed several at a time, and the last of them has the cost of all.
     pub observer_ns: i64,
     /// What a caching allocator's blocks were larger than was asked for, at the step's end. It is in the

@@ -93,10 +93,10 @@ pub fn by_scope(memory: &StepMemory, only: Option<i64>) -> Result<ByScope, NoVie
     })
 }
 
-/// The end of optimizer, or of backward in a step that has no such phase.
+/// The end of optimizer, or of the last phase before it in a step that has none.
 fn kept_at(memory: &StepMemory) -> Moment {
     let there = |moment: &Moment| memory.moment(*moment).is_some();
-    let moments = [Moment::OptimizerEnd, Moment::BackwardEnd];
+    let moments = [Moment::OptimizerEnd, Moment::BackwardEnd, Moment::ForwardEnd];
     moments.into_iter().find(there).unwrap_or(Moment::OptimizerEnd)
 }
 

@@ -54,9 +54,9 @@ impl ScopeTimes {
         self.phases.get(&phase).copied().unwrap_or_default()
     }
 
-    /// What is left of a phase.
+    /// What is left of a phase. Nothing where nodes of several threads, run at once, took longer than the phase.
     pub fn outside_ns(&self, phase: Phase) -> i64 {
         let scopes = self.scopes.iter().filter(|((of, _), _)| *of == phase);
-        self.phase_ns(phase) - scopes.map(|(_, ns)| ns).sum::<i64>()
+        (self.phase_ns(phase) - scopes.map(|(_, ns)| ns).sum::<i64>()).max(0)
     }
 }

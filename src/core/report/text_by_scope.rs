@@ -15,6 +15,12 @@ pub fn render_by_scope(table_of: &ByScope) -> String {
     if table_of.sum.backward_ms.is_none() {
         lines.push(format!("{ABSENT} backward by scope: `--trace ops` gives it"));
     }
+    if table_of.difference.backward_ms.is_some_and(|ms| ms < 0.0) {
+        lines.push(
+            "several threads ran nodes of backward at once, which took longer together than the phase"
+                .to_owned(),
+        );
+    }
     lines.join("\n") + "\n"
 }
 

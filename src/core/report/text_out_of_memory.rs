@@ -6,7 +6,7 @@ use super::tables::{put, table};
 use super::text::kind_of;
 use super::text_peak::blocks_table;
 use super::units::{bytes, count, pct, share_pct};
-use crate::record::{Category, FailedAllocation, Phase};
+use crate::record::{Category, FailedAllocation, Phase, RECOMPUTE};
 
 /// The whole section.
 pub fn render(ended: &OutOfMemory) -> String {
@@ -78,18 +78,27 @@ fn alive(ended: &OutOfMemory) -> String {
         count(ledger.0.allocator_bytes),
         count(ledger.0.allocator_bytes - parts)
     );
-    let parts = [put(&table), sums, cut_off(ended).to_owned()];
+    let parts = [put(&table), sums, cut_off(ended)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// What the failure kept from being known, where it did: a block of forward counts as what backward releases.
-fn cut_off(ended: &OutOfMemory) -> &'static str {
-    let in_forward = ended.failed.as_ref().is_some_and(|failed| failed.phase == Some(Phase::Forward));
-    let is_activation = |part: &PeakPart| part.category == Category::Activation.as_str();
-    match in_forward && ended.parts.iter().any(is_activation) {
-        true => " (forward had not ended: its temporaries of that instant count as activation)",
-        false => "",
+/// What the failure kept from being known, where it did: whether backward would have released a block.
+fn cut_off(ended: &OutOfMemory) -> String {
+    let Some(failed) = &ended.failed else { return String::new() };
+    let again = failed.scope.as_deref().is_some_and(is_recomputation);
+    let what = match failed.phase {
+        Some(Phase::Forward) => "forward",
+        Some(Phase::Backward) if again => "the recomputation",
+        _ => return String::new(),
+    };
+    match ended.parts.iter().any(|part| part.category == Category::Activation.as_str()) {
+        true => format!(" ({what} had not ended: its temporaries of that instant count as activation)"),
+        false => String::new(),
     }
+}
+
+fn is_recomputation(scope: &str) -> bool {
+    scope.split('.').any(|part| part == RECOMPUTE)
 }
 
 fn largest(ended: &OutOfMemory) -> String {
@@ -178,20 +187,26 @@ mod tests {
     }
 
     #[test]
-    fn what_forward_held_is_not_told_apart() {
+    fn what_a_failure_cut_off_is_not_told_apart() {
         let part = PeakPart { category: "activation", detail: None, bytes: 8, blocks: 1, share_pct: 100.0 };
-        let failed = |phase| FailedAllocation {
-            at_ns: 0,
-            asked_bytes: 1,
-            step: Some(0),
-            phase: Some(phase),
-            scope: None,
-            op: None,
+        let said = |phase, scope: &str, parts| {
+            let scope = Some(scope.into());
+            let failed = FailedAllocation {
+                at_ns: 0,
+                asked_bytes: 1,
+                step: Some(0),
+                phase: Some(phase),
+                scope,
+                op: None,
+            };
+            cut_off(&OutOfMemory { failed: Some(failed), parts, ..blind() })
         };
-        let ended = |phase, parts| OutOfMemory { failed: Some(failed(phase)), parts, ..blind() };
-        assert!(cut_off(&ended(Phase::Forward, vec![part.clone()])).contains("count as activation"));
-        assert_eq!(cut_off(&ended(Phase::Forward, vec![])), "");
-        assert_eq!(cut_off(&ended(Phase::Backward, vec![part])), "");
+        assert!(said(Phase::Forward, "h.0", vec![part.clone()]).contains("(forward had not ended"));
+        assert_eq!(said(Phase::Forward, "h.0", vec![]), "");
+        assert!(
+            said(Phase::Backward, "recompute.h.0", vec![part.clone()]).contains("(the recomputation had not")
+        );
+        assert_eq!(said(Phase::Backward, "h.0", vec![part]), "");
     }
 
     #[test]

@@ -62,8 +62,6 @@ Chunk* const kNoMemory = reinterpret_cast<Chunk*>(alignof(Chunk));
 
 std::atomic<uint16_t> next_thread{0};
 std::atomic<uint32_t> scope{0};
-std::atomic<uint32_t> shared_site{0};
-std::atomic<uint64_t> shared_call{0};
 
 // Keeps a chunk for the next need, and frees the one that was kept before.
 void give_back(Chunk* chunk) {
@@ -84,13 +82,15 @@ Chunk* chunk_for(uint32_t number) {
   return chunk;
 }
 
+// Not a marker: there may be many of them.
+bool is_memory(uint8_t kind) { return kind == kAlloc || kind == kFree || kind == kNode; }
+
 enum class Claim { kPlace, kNoPlace, kBeyondLimit };
 
 // Moves the total by `delta` and claims the next event's number, if there is room for one; `before` is the word as it
 // was. Does neither where the total would pass `limit` (0: none): whoever is second then finds no room, on any thread.
 Claim claim(uint8_t kind, int64_t delta, int64_t limit, uint64_t& before) {
-  const bool memory = kind == kAlloc || kind == kFree || kind == kNode;
-  const uint32_t room = memory ? kCapacity - kForMarkers : kCapacity;
+  const uint32_t room = is_memory(kind) ? kCapacity - kForMarkers : kCapacity;
   before = word.load(std::memory_order_relaxed);
   for (;;) {
     if (limit && int64_t(before & kTotalMask) + delta > limit) return Claim::kBeyondLimit;
@@ -146,24 +146,13 @@ uint16_t this_thread() {
   return here.number;
 }
 
-uint64_t call_here() {
-  if (here.depth) return here.call;
-  return role_here() == Role::kTraining ? shared_call.load(std::memory_order_relaxed) : 0;
-}
-
-void share(uint32_t site, uint64_t call) {
-  shared_site.store(site, std::memory_order_relaxed);
-  shared_call.store(call, std::memory_order_relaxed);
-}
-
 uint32_t current_scope() { return scope.load(std::memory_order_relaxed); }
 
 namespace {
 
-// Only who trains is in a scope: a loader works for a later step, and others for nothing that the step knows of.
-uint32_t site_of(Role role) {
-  if (here.depth) return here.site;
-  return role == Role::kTraining ? shared_site.load(std::memory_order_relaxed) : 0;
+uint8_t flags_of(const Crew& crew) {
+  if (crew.role.load(std::memory_order_relaxed) == Role::kLoading) return kLoader;
+  return is_aside(crew) ? kAside : 0;
 }
 
 // What write() returns instead of an instant.
@@ -173,10 +162,13 @@ constexpr int64_t kRefused = -1;
 // (0: none) refuses it.
 int64_t write(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, const int64_t* total, uint8_t flags,
               int64_t limit = 0) {
-  const int64_t at_ns = now_ns();
+  int64_t at_ns = now_ns();
   uint64_t before;
   const Claim claimed = claim(kind, delta, limit, before);
   if (claimed == Claim::kBeyondLimit) return kRefused;
+  // A marker's instant is taken when it has its place: all events before it have theirs by then, so that putting instants
+  // in order (Event::order_instants) moves what comes after a step's boundary, and not the boundary.
+  if (!is_memory(kind)) at_ns = now_ns();
   if (claimed == Claim::kNoPlace) {
     dropped.fetch_add(1, std::memory_order_relaxed);
     return at_ns;
@@ -189,10 +181,9 @@ int64_t write(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, const int
   }
   Slot& slot = chunk->slots[number & (kChunkEvents - 1)];
   const int64_t total_after = total ? *total : int64_t(before & kTotalMask) + delta;
-  const Role role = role_here();
-  const uint8_t loader = role == Role::kLoading ? kLoader : 0;
-  slot.event = Event{at_ns,         id,   bytes, total_after, site_of(role),
-                     this_thread(), kind, uint8_t(flags | here.flags | loader)};
+  const Crew& crew = crew_here();
+  slot.event = Event{at_ns,         id,   bytes, total_after, crew.site.load(std::memory_order_relaxed),
+                     this_thread(), kind, uint8_t(flags | here.flags | flags_of(crew))};
   slot.ready.store(number + 1, std::memory_order_release);
   return at_ns;
 }
@@ -243,19 +234,16 @@ int64_t sl_now_ns() { return now_ns(); }
 
 int64_t sl_mark(uint8_t kind, uint64_t payload) { return push(kind, payload, 0, 0); }
 
-// The scope that the training thread is in from now on.
+// The scope that this thread, the one that trains, is in from now on.
 void sl_set_scope(uint32_t number) {
   scope.store(number & kScopeMask, std::memory_order_relaxed);
-  shared_site.store(number & kScopeMask, std::memory_order_relaxed);
+  // An operator or a node stays in the scope it began in.
+  if (!here.depth) lead_crew().move_to(number & kScopeMask, 0);
 }
 
-// Says that this thread fetches batches, as long as it lives.
-void sl_load_here() { take_role(Role::kLoading); }
-
-// Says whether this is the thread that trains. The first one of the process is thread number 0.
-void sl_train_here(bool on) {
-  this_thread();
-  take_role(on ? Role::kTraining : Role::kOther);
+// Puts a marker into the stream, unless this thread has nothing to do with training.
+void sl_mark_training(uint8_t kind) {
+  if (!is_aside(crew_here())) push(kind, 0, 0, 0);
 }
 
 uint64_t sl_dropped() { return dropped.load(std::memory_order_acquire); }

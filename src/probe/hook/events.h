@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "crews.h"
+
 namespace stepledger {
 
 // Shared with `ledger::Event`; a test there pins its size.
@@ -30,44 +32,28 @@ constexpr uint8_t kLoader = 1;
 constexpr uint8_t kInOp = 2;
 constexpr uint8_t kAutocastCopy = 4;
 constexpr uint8_t kRounding = 8;
+constexpr uint8_t kAside = 16;
 
 // ledger::Site: the scope's number in the lower bits, the operator's in the upper.
 constexpr uint32_t kScopeBits = 20;
 constexpr uint32_t kScopeMask = (1u << kScopeBits) - 1;
 
-// What a thread is there for.
-enum class Role : uint8_t {
-  // Nothing that the step knows of.
-  kOther,
-  // The training thread, and autograd's while they walk a graph that it made.
-  kTraining,
-  // Fetches batches.
-  kLoading,
-};
-
-// What a thread is doing. One that trains without an operator of its own (OpenMP's, say) is where the others are:
-// for these there is what is shared (`share`).
+// What a thread is doing.
 struct Here {
   uint16_t number = UINT16_MAX;
   uint8_t flags = 0;
-  Role role = Role::kOther;
-  // The operators in progress on this thread; while 0 the two below mean nothing.
+  // The operators and nodes in progress on this thread.
   uint32_t depth = 0;
-  uint32_t site = 0;
-  // Which call of an outermost operator this is, of all of the process; 0 between them.
-  uint64_t call = 0;
+  // Led by this thread; null as long as nothing is known of it.
+  Crew* crew = nullptr;
+  // The walk through a graph of backward that nodes ran in here, until it is found to be over; negative for none.
+  int walk = -1;
+  // The last walk of which it is known whether the training thread made its graph, and whether it did.
+  int known_walk = -1;
+  bool serves = false;
 };
 extern thread_local Here here;
 
-// Gives this thread a role, and to those of OpenMP's that work for it from now on.
-void take_role(Role role);
-// This thread's role, or that of the thread it works for.
-Role role_here();
-
-// The call in progress here.
-uint64_t call_here();
-// Where the threads are that train without operators of their own.
-void share(uint32_t site, uint64_t call);
 // The scope that the training thread is in.
 uint32_t current_scope();
 

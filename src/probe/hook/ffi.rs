@@ -18,12 +18,17 @@ unsafe extern "C" {
     pub fn sl_now_ns() -> i64;
     pub fn sl_mark(kind: u8, payload: u64) -> i64;
     pub fn sl_set_scope(scope: u32);
-    pub fn sl_load_here();
-    pub fn sl_train_here(on: bool);
+    pub fn sl_mark_training(kind: u8);
     pub fn sl_begin_account(total_bytes: *mut i64, next_block: *mut u64);
     pub fn sl_dropped() -> u64;
     pub fn sl_pending() -> usize;
     pub fn sl_drain(out: *mut Event, room: usize) -> usize;
+}
+
+// crews.cpp
+unsafe extern "C" {
+    pub fn sl_load_here();
+    pub fn sl_train_here(on: bool);
 }
 
 // allocator.cpp

@@ -1,10 +1,10 @@
 //! The allocator hook: every allocation and free of libtorch's CPU allocator, or of a CUDA device's caching
 //! allocator, on any thread, as a stream of [`Event`]s.
 //!
-//! The C++ side watches and writes (`events.cpp` the stream, `roles.cpp` who works for whom, `allocator.cpp` the CPU,
+//! The C++ side watches and writes (`events.cpp` the stream, `crews.cpp` who works for whom, `allocator.cpp` the CPU,
 //! `cuda.cpp` CUDA, `ops.cpp` the operators); this side starts it, marks the step's boundaries in the same stream,
 //! and reads. The stream has room for 2,088,960 events of 48 bytes (the last 4,096 places are for markers). Where a phase
-//! or a scope begins or ends with half of them taken, they are moved to a list of at most 10 million of 40 bytes; what
+//! or a scope begins or ends with half of them taken, they are moved to a list, until it has 8 million of 40 bytes; what
 //! does not fit is counted, not lost in silence.
 
 mod copies;
@@ -20,7 +20,7 @@ pub use copies::CopyObserver;
 pub use ops::OpNames;
 pub use version::{check_libtorch, torch_version};
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ pub const BYTES_PER_EVENT: usize = 48;
 /// So many unread events are half of what there is room for.
 const HALF_FULL: usize = 1 << 20;
 
-/// Events that are taken out of the stream at most before its reader asks for them: 320 MiB.
+/// Once so many have been taken out of the stream (320 MiB) no more are, until its reader asks for them.
 const MOST_RELIEVED: usize = 8 << 20;
 
 /// What went wrong at the edge to libtorch.
@@ -81,6 +81,7 @@ pub struct Hook {
     dropped_before: u64,
     /// Older than what the stream holds.
     relieved: RefCell<Vec<Event>>,
+    relieving_ns: Cell<i64>,
 }
 
 impl Hook {
@@ -95,7 +96,12 @@ impl Hook {
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
             ffi::sl_train_here(true);
-            let hook = Hook { watch, dropped_before: ffi::sl_dropped(), relieved: RefCell::default() };
+            let hook = Hook {
+                watch,
+                dropped_before: ffi::sl_dropped(),
+                relieved: RefCell::default(),
+                relieving_ns: Cell::default(),
+            };
             let failed = match watch.device {
                 Device::Cuda(ordinal) => {
                     ffi::sl_cuda_start(ordinal as i32, limit_bytes, &raw mut total_bytes)
@@ -154,8 +160,15 @@ impl Hook {
         }
         let mut relieved = self.relieved.borrow_mut();
         if relieved.len() < MOST_RELIEVED {
+            let begin_ns = now_ns();
             read_stream(&mut relieved);
+            self.relieving_ns.set(self.relieving_ns.get() + now_ns() - begin_ns);
         }
+    }
+
+    /// What [`Hook::relieve`] has spent since this was last asked.
+    pub fn take_relieving_ns(&self) -> i64 {
+        self.relieving_ns.take()
     }
 
     /// Appends everything unread to `events`, oldest first.
@@ -241,10 +254,10 @@ pub fn now_ns() -> i64 {
     unsafe { ffi::sl_now_ns() }
 }
 
-/// Puts a marker into the stream, from whatever thread; does nothing while no hook records.
-pub fn mark_anywhere(kind: u8) {
-    // SAFETY: plain values in, a plain value out.
-    unsafe { ffi::sl_mark(kind, 0) };
+/// Puts a marker into the stream, from whatever thread that trains; does nothing on others, and while no hook records.
+pub fn mark_training(kind: u8) {
+    // SAFETY: a plain value in.
+    unsafe { ffi::sl_mark_training(kind) };
 }
 
 /// Takes a time out of that of the backward node in progress on this thread, if there is one.

@@ -96,7 +96,7 @@ uint32_t scope_of(const Node& node) {
 
 // ---- The observer -------------------------------------------------------------------------------------
 
-// An outermost operator or a node in progress: what was there before it.
+// An outermost operator or a node in progress: where the crew was before it.
 struct Frame {
   uint32_t site;
   uint64_t call;
@@ -115,29 +115,25 @@ uint32_t site(uint32_t scope, uint32_t op) { return op << kScopeBits | (scope & 
 
 uint64_t new_call() { return calls.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-void enter(const Frame& frame, uint32_t at) {
-  frames.push_back(frame);
-  Here& now = here;
-  ++now.depth;
-  now.site = at;
-  now.call = new_call();
-  // Threads that work for this one (OpenMP's) are where it is.
-  if (now.role == Role::kTraining) share(now.site, now.call);
+Frame frame_of(const Crew& crew) {
+  return {crew.site.load(std::memory_order_relaxed), crew.call.load(std::memory_order_relaxed)};
 }
 
-// Puts back what was there before; `after` is where threads without operators are then.
-void leave(uint32_t after) {
-  Here& now = here;
+void enter(Crew& crew, const Frame& frame, uint32_t at) {
+  frames.push_back(frame);
+  ++here.depth;
+  crew.move_to(at, new_call());
+}
+
+// Puts back what was there before; `after` is where the crew is between the outermost ones.
+void leave(Crew& crew, uint32_t after) {
   const Frame frame = frames.back();
   frames.pop_back();
-  --now.depth;
-  now.site = frame.site;
-  now.call = frame.call;
-  if (now.role != Role::kTraining) return;
-  if (now.depth) {
-    share(now.site, now.call);
+  --here.depth;
+  if (here.depth) {
+    crew.move_to(frame.site, frame.call);
   } else {
-    share(after, 0);
+    crew.move_to(after, 0);
   }
 }
 
@@ -147,7 +143,8 @@ std::unique_ptr<at::ObserverContext> begin_op(const at::RecordFunction& function
     // Most operators: part of a call that is in progress.
     ++frames.back().nested;
   } else {
-    enter(Frame{here.site, here.call}, site(current_scope(), op_number(function.name())));
+    Crew& crew = lead_crew();
+    enter(crew, frame_of(crew), site(current_scope(), op_number(function.name())));
   }
   return nullptr;
 }
@@ -158,7 +155,7 @@ void end_op(const at::RecordFunction&, at::ObserverContext*) {
   if (frames.back().nested) {
     --frames.back().nested;
   } else {
-    leave(current_scope());
+    leave(lead_crew(), current_scope());
   }
 }
 
@@ -174,29 +171,32 @@ void take_from_node(int64_t ns) {
 // The thread that trains, as at::RecordFunction numbers them.
 std::atomic<uint64_t> training_thread{0};
 
-// Autograd's threads train while they walk a graph of the training thread's; those that loaders or others have begun
-// are none of the step's.
-void take_role_at(const at::RecordFunction& node) {
-  const uint64_t training = training_thread.load(std::memory_order_relaxed);
-  if (here.depth || here.role == Role::kLoading || at::RecordFunction::currentThreadId() == training) return;
-  take_role(node.forwardThreadId() == training ? Role::kTraining : Role::kOther);
+// Finds out whose graph an outermost node belongs to.
+void take_part(const at::RecordFunction& node) {
+  const std::string_view name = node.name();
+  // The latter begins the walk, on whatever thread.
+  const bool anybodys = name == "torch::autograd::AccumulateGrad" || name == "torch::autograd::GraphRoot";
+  const bool ours = node.forwardThreadId() == training_thread.load(std::memory_order_relaxed);
+  begin_graph_node(anybodys ? nullptr : &ours);
 }
 
 std::unique_ptr<at::ObserverContext> begin_node(const at::RecordFunction& function) {
-  take_role_at(function);
-  Frame frame{here.site, here.call};
+  if (!here.depth) take_part(function);
+  Crew& crew = lead_crew();
+  Frame frame = frame_of(crew);
   frame.node = true;
   frame.begin_ns = now_ns();
-  enter(frame, site(scope_of({function.forwardThreadId(), function.seqNr()}), op_number(function.name())));
+  enter(crew, frame, site(scope_of({function.forwardThreadId(), function.seqNr()}), op_number(function.name())));
   return nullptr;
 }
 
 void end_node(const at::RecordFunction&, at::ObserverContext*) {
   if (frames.empty() || !frames.back().node) return;
+  Crew& crew = lead_crew();
   const int64_t took_ns = now_ns() - frames.back().begin_ns;
-  if (here.role == Role::kTraining) push(kNode, 0, took_ns - frames.back().inner_ns, 0);
+  if (crew.trains()) push(kNode, 0, took_ns - frames.back().inner_ns, 0);
   // What follows until the next node is the engine's, which adds up the gradients that this one has made.
-  leave(here.site);
+  leave(crew, crew.site.load(std::memory_order_relaxed));
   // The time of an inner node is not that of the node around it.
   take_from_node(took_ns);
 }
@@ -236,6 +236,7 @@ extern "C" {
 int sl_observe_nodes(bool on) {
   return guarded([&] {
     remove(node_observer);
+    know_graphs(on);
     if (!on) return;
     training_thread.store(at::RecordFunction::currentThreadId(), std::memory_order_relaxed);
     if (!scope_of_node.load()) {
