@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::launch::find;
-use super::patience::{Said, run};
+use super::patience::{Said, at_most, run};
 use crate::report::Check;
 
 /// Loading libtorch takes a second, starting a GPU's driver several.
@@ -34,7 +34,7 @@ pub fn checks() -> Vec<Check> {
 fn ask() -> Result<Vec<Check>, String> {
     let program =
         env::current_exe().map_err(|error| format!("this program's own path is not known: {error}"))?;
-    let said = run(Command::new(program).args(["doctor", "--engine"]), PATIENCE);
+    let said = run(Command::new(program).args(["doctor", "--engine"]), at_most(PATIENCE));
     answer(&said.map_err(|error| format!("it cannot be asked: {error}"))?)
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::machine;
-use super::patience;
+use super::patience::{at_most, run};
 use crate::report::{Check, file_bytes};
 use crate::store::{Calibrations, MachineCalibration, free_bytes, home};
 
@@ -26,7 +26,7 @@ pub fn python() -> Check {
         return Check::not_run(PYTHON, "no interpreter was found");
     };
     let name = python.display().to_string();
-    match patience::run(Command::new(&python).args(["-c", IMPORT]), PATIENCE) {
+    match run(Command::new(&python).args(["-c", IMPORT]), at_most(PATIENCE)) {
         Ok(said) if said.status.is_some_and(|status| status.success()) => {
             Check::works(PYTHON, said.stdout.trim().to_owned())
         }
