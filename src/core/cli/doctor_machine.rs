@@ -18,15 +18,16 @@ const LEAST_FREE_BYTES: u64 = 64 << 20;
 const PYTHON: &str = "PyTorch";
 const IMPORT: &str = "import sys, torch; print(torch.__version__, sys.executable)";
 
-/// The PyTorch that tests and `make bench` compare with.
-pub fn python() -> Check {
+/// The PyTorch that tests and `make bench` compare with, waited for as long as `patient` holds.
+pub fn python(patient: impl Fn() -> bool) -> Check {
     let Some(python) =
         interpreters().into_iter().find(|path| path.components().count() == 1 || path.exists())
     else {
         return Check::not_run(PYTHON, "no interpreter was found");
     };
     let name = python.display().to_string();
-    match run(Command::new(&python).args(["-c", IMPORT]), at_most(PATIENCE)) {
+    let soon = at_most(PATIENCE);
+    match run(Command::new(&python).args(["-c", IMPORT]), || patient() && soon()) {
         Ok(said) if said.status.is_some_and(|status| status.success()) => {
             Check::works(PYTHON, said.stdout.trim().to_owned())
         }

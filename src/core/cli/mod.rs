@@ -9,6 +9,7 @@ mod calibrate_noise;
 mod cgroup;
 mod compare;
 mod doctor;
+mod doctor_answers;
 mod doctor_engine;
 mod doctor_machine;
 mod engine;
@@ -39,6 +40,9 @@ mod terminal;
 mod words;
 
 pub use calibrate::{CalibrateArgs, calibrated, keep_rates};
+pub use doctor::DoctorArgs;
+pub use doctor_answers::{Line, Looking, Teller};
+pub use doctor_engine::{NVTX_TOOL, NVTX_VARIABLE};
 pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;
