@@ -1,7 +1,6 @@
 //! What this machine says of itself, as far as commands that only read files ask.
 
 use std::fs;
-use std::thread;
 
 use super::cgroup::{least_limit, limit_files};
 use crate::record::Machine;
@@ -28,12 +27,17 @@ pub fn cgroup_limit_bytes() -> Option<i64> {
     least_limit(limit_files(&groups).into_iter().filter_map(|file| fs::read_to_string(file).ok()))
 }
 
+/// What a program can take now: of the machine's memory, and within its control groups' limit.
+pub fn memory_left_bytes() -> Option<i64> {
+    [available_bytes(), cgroup_limit_bytes()].into_iter().flatten().min()
+}
+
 /// What tells this machine from others: calibrations are kept for it.
 pub fn identity() -> Machine {
-    let cpu = fs::read_to_string("/proc/cpuinfo").ok().and_then(|facts| {
-        let line = facts.lines().find(|line| line.starts_with("model name"))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
+    let facts = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = facts.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == "model name").then(|| value.trim().to_owned())
     });
-    let logical_cpus = thread::available_parallelism().ok().map(|count| count.get() as i64);
-    Machine { host: host(), cpu, logical_cpus, ..Machine::default() }
+    Machine { host: host(), cpu, logical_cpus: Machine::processors_in(&facts), ..Machine::default() }
 }
