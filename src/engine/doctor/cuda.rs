@@ -4,7 +4,7 @@ use std::env;
 use std::fmt::Display;
 
 use super::bus;
-use crate::device::{Card, Compiler, DeviceError, cards, driver_cuda, nvml_driver};
+use crate::device::{Card, CompanionError, Compiler, DeviceError, cards, driver_cuda, nvml_driver};
 use crate::probe::load_cuda;
 use crate::rates::computes;
 use crate::report::{Check, file_bytes};
@@ -122,11 +122,17 @@ fn computing(cards: &[Card], compute: impl Fn(&str) -> Result<(), String>) -> Ch
 pub const NVML: &str = "NVML";
 
 pub fn nvml() -> Check {
-    match nvml_driver() {
+    told_by_nvml(nvml_driver())
+}
+
+/// One that is there and fails tells of a driver that is not in order.
+fn told_by_nvml(driver: Result<String, CompanionError>) -> Check {
+    match driver {
         Ok(version) => Check::works(NVML, format!("driver {version}")),
-        Err(error) => {
+        Err(error @ CompanionError::NotFound { .. }) => {
             Check::absent(NVML, error.to_string(), "it comes with NVIDIA's driver; nothing here rests on it")
         }
+        Err(error) => Check::fails(NVML, error.to_string(), ASK_THE_DRIVER),
     }
 }
 
@@ -184,6 +190,16 @@ mod tests {
         assert_eq!(standing(Err(DeviceError::NoGpu), 1, None), fails, "the bus has one");
         assert_eq!(standing(Err(DeviceError::StubDriver), 0, Some("0")), fails);
         assert_eq!(known(Ok(two_cards().to_vec()), 0, None).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_nvml_that_fails_is_told_from_none() {
+        let library = "libnvidia-ml.so.1";
+        let none = told_by_nvml(Err(CompanionError::NotFound { library }));
+        assert_eq!((none.standing, &*none.found), (Standing::Absent, "libnvidia-ml.so.1 was not found"));
+        let failed = told_by_nvml(Err(CompanionError::Failed { library, function: "nvmlInit_v2", code: 18 }));
+        assert_eq!((failed.standing, failed.needed), (Standing::Fails, false));
+        assert!(failed.found.contains("another version"), "{failed:?}");
     }
 
     #[test]
