@@ -39,13 +39,14 @@ mod sweep_progress;
 mod terminal;
 mod words;
 
-pub use calibrate::{CalibrateArgs, calibrated, keep_rates};
+pub use calibrate::{CalibrateArgs, calibrated, check_calibration_home, keep_rates};
 pub use doctor::DoctorArgs;
 pub use doctor_answers::{Line, Looking, Teller};
 pub use doctor_engine::{NVTX_TOOL, NVTX_VARIABLE};
 pub use engine::{Engine, Launcher};
 pub use exit::{DONE, Exit, FAILED, INTERRUPTED, OUT_OF_MEMORY, Outcome};
 pub use interrupt::stop_flag;
+pub use machine::memory_left_bytes;
 pub use note::note;
 pub use run_args::RunArgs;
 pub use settings::all_cores;

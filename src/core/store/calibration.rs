@@ -1,7 +1,7 @@
 //! What is known of this machine itself, whatever is run on it: kept in `calibration.json` in the user's own folder.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,8 @@ use super::{Damage, StoreError, file};
 use crate::record::{DeviceRates, Machine, instant};
 
 const FILE: &str = "calibration.json";
+/// Held by whoever changes the file.
+const LOCK: &str = "calibration.lock";
 
 /// The calibrations of a user's machines; a home folder may be shared by several.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -60,9 +62,14 @@ pub struct Noise {
 }
 
 impl Noise {
-    fn is_of(&self, device: &str) -> bool {
+    /// `cpu` or `cuda`.
+    pub fn device_kind(&self) -> &str {
         let by_flags = if self.flags.iter().any(|flag| flag.contains("cuda")) { "cuda" } else { "cpu" };
-        kind(self.device.as_deref().unwrap_or(by_flags)) == kind(device)
+        kind(self.device.as_deref().unwrap_or(by_flags))
+    }
+
+    fn is_of(&self, device: &str) -> bool {
+        self.device_kind() == kind(device)
     }
 }
 
@@ -105,9 +112,22 @@ impl Calibrations {
         serde_json::from_str(&text).map_err(|error| StoreError::Damaged { path, damage: Damage::Json(error) })
     }
 
-    /// Keeps them; returns the file.
-    pub fn save(&self, home: &Path) -> Result<PathBuf, StoreError> {
-        fs::create_dir_all(home).map_err(|source| StoreError::Write { path: home.to_owned(), source })?;
+    /// Changes those kept in `home` and returns their file. Who changes it at the same time is waited for, so that nobody
+    /// loses what another has measured.
+    pub fn change(home: &Path, change: impl FnOnce(&mut Calibrations)) -> Result<PathBuf, StoreError> {
+        let _turn = turn(home)?;
+        let mut known = Calibrations::load(home)?;
+        change(&mut known);
+        known.save(home)
+    }
+
+    /// Whether they could be changed: something that takes long to measure is not begun where it could not be kept.
+    pub fn check(home: &Path) -> Result<(), StoreError> {
+        turn(home)?;
+        Calibrations::load(home).map(drop)
+    }
+
+    fn save(&self, home: &Path) -> Result<PathBuf, StoreError> {
         let path = home.join(FILE);
         let unwritten =
             |source: serde_json::Error| StoreError::Write { path: path.clone(), source: source.into() };
@@ -130,6 +150,16 @@ impl Calibrations {
         });
         &mut self.machines[place]
     }
+}
+
+/// The lock on `home`, for as long as the file is open. Where the file system knows no locks there is none.
+fn turn(home: &Path) -> Result<File, StoreError> {
+    fs::create_dir_all(home).map_err(|source| StoreError::Write { path: home.to_owned(), source })?;
+    let path = home.join(LOCK);
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(|source| StoreError::Write { path, source })?;
+    let _ = file.lock();
+    Ok(file)
 }
 
 impl MachineCalibration {
@@ -172,6 +202,8 @@ impl MachineCalibration {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::record::MeasuredRate;
 
@@ -205,6 +237,34 @@ mod tests {
         assert_eq!(copy("cpu", Some(2)), Some(10.0), "the newer one is kept");
         assert_eq!((copy("cpu", Some(4)), copy("cuda:0", None)), (None, None));
         assert_eq!(machine.rates.len(), 2);
+    }
+
+    #[test]
+    fn those_who_measure_at_the_same_time_lose_nothing() {
+        let home = env::temp_dir().join(format!("stepledger-turns-{}", std::process::id()));
+        let names: Vec<String> = (0..16).map(|card| format!("cuda:{card}")).collect();
+        thread::scope(|scope| {
+            for name in &names {
+                scope.spawn(|| {
+                    let keep = |known: &mut Calibrations| {
+                        known.of_mut(&Machine::default()).keep(rates(name, None, 9.0));
+                    };
+                    Calibrations::change(&home, keep).unwrap()
+                });
+            }
+        });
+        let kept = Calibrations::load(&home).unwrap();
+        let kept = kept.of(&Machine::default()).unwrap();
+        assert!(names.iter().all(|name| kept.rates_of(name, None).is_some()), "{kept:?}");
+        fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_written_to_is_told_before() {
+        for home in ["/proc/version/home", "/proc/not/there"] {
+            let error = Calibrations::check(Path::new(home)).unwrap_err().to_string();
+            assert!(error.contains("/proc/"), "{error}");
+        }
     }
 
     #[test]
