@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::device::libtorch_folder;
 use crate::probe::{machine, self_test, torch_version};
-use crate::report::Check;
+use crate::report::{Check, threads};
 
 pub const LIBTORCH: &str = "libtorch";
 pub const REPORT: &str = "please report this as a bug";
@@ -27,8 +27,8 @@ fn check(built: &str, loaded: Option<String>, folder: &Path) -> Check {
         }
         // `2.11.0+cu130` is 2.11.0 built for CUDA 13.0.
         Some(loaded) if loaded.split('+').next() == Some(built) => {
-            let threads = machine().torch_threads.unwrap_or(1);
-            Check::works(LIBTORCH, format!("{loaded} in {at}, {threads} threads"))
+            let threads = threads(machine().torch_threads.unwrap_or(1));
+            Check::works(LIBTORCH, format!("{loaded} in {at}, {threads}"))
         }
         Some(loaded) => {
             let way_out = format!(
