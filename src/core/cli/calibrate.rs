@@ -1,7 +1,7 @@
 //! `stepledger calibrate`: what is true of this machine, whatever is run on it.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 
@@ -83,8 +83,7 @@ pub fn calibrated(machine: &Machine, device: &str, threads: Option<i64>) -> Opti
 
 /// Refuses, before anything is measured for it, a folder in which it could not be kept.
 pub fn check_calibration_home() -> anyhow::Result<()> {
-    let home = folder()?;
-    Calibrations::check(&home).map_err(|error| unkept(&home, &error))
+    Calibrations::check(&folder()?).map_err(|error| unkept(&error))
 }
 
 /// Prints what was measured of this machine's device, and keeps it; what cannot be kept was printed.
@@ -107,8 +106,7 @@ fn print(rates: &DeviceRates, json: bool) -> anyhow::Result<()> {
 
 /// Changes what is known, and says where it is kept.
 pub fn keep(change: impl FnOnce(&mut Calibrations)) -> anyhow::Result<()> {
-    let home = folder()?;
-    let path = Calibrations::change(&home, change).map_err(|error| unkept(&home, &error))?;
+    let path = Calibrations::change(&folder()?, change).map_err(|error| unkept(&error))?;
     note(format_args!("kept in {}", path.display()));
     Ok(())
 }
@@ -117,25 +115,26 @@ fn folder() -> anyhow::Result<PathBuf> {
     home().ok_or_else(|| Exit::input("there is no folder to keep the calibration in; set STEPLEDGER_HOME"))
 }
 
-fn unkept(home: &Path, error: &StoreError) -> anyhow::Error {
-    let home = home.display();
+fn unkept(error: &StoreError) -> anyhow::Error {
     Exit::input(match error {
         StoreError::Write { path, source } => format!(
-            "the calibration cannot be kept in {home}: {}: {source}; set STEPLEDGER_HOME to a folder that can be written to",
+            "the calibration cannot be kept: {}: {source}; set STEPLEDGER_HOME to a folder that can be written to",
             path.display()
         ),
-        error => format!("the calibration cannot be kept in {home}: {error}"),
+        error => format!("the calibration cannot be kept: {error}"),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn what_cannot_be_kept_names_the_folder_and_the_variable() {
-        let home = Path::new("/proc/version/home");
-        let error = unkept(home, &Calibrations::check(home).unwrap_err()).to_string();
+        let error = Calibrations::check(Path::new("/proc/version/home")).unwrap_err();
+        let error = unkept(&error).to_string();
         for words in ["/proc/version/home", "STEPLEDGER_HOME"] {
             assert!(error.contains(words) && !error.contains("--out"), "{words}: {error}");
         }
