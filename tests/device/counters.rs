@@ -1,7 +1,9 @@
 //! The allocator's own counters, read where a run ends, against the account's blocks that are alive then.
 //!
 //! The account's totals come from the allocator's total, so holding the two together proves little. What was asked for the
-//! allocator counts for itself, and the hook has never looked at it: the account adds up the requests it was told of.
+//! allocator counts for itself, and the hook has never looked at it: the account adds up the requests it was told of. (The
+//! counter falls when a block is free for others, the account when it is given back; of a run on one stream that is the same
+//! instant.)
 
 use std::cell::Cell;
 use std::ffi::c_int;
