@@ -26,6 +26,8 @@ mod torch {
         "src/train/checkpoint/surroundings.cpp",
         "src/train/ops.cpp",
     ];
+    /// Of the program of checks for a GPU alone.
+    const OF_CHECKS: &str = "tests/device/counters.cpp";
     const HEADERS: [&str; 6] = [
         "src/probe/hook/crews.h",
         "src/probe/hook/cuda.h",
@@ -37,7 +39,7 @@ mod torch {
 
     pub fn build() {
         // The cc crate does not say which sources it read.
-        for source in SOURCES.iter().chain(&HEADERS) {
+        for source in SOURCES.iter().chain(&HEADERS).chain([&OF_CHECKS]) {
             println!("cargo:rerun-if-changed={source}");
         }
         println!("cargo:rerun-if-env-changed=LIBTORCH");
@@ -60,13 +62,23 @@ mod torch {
             // libtorch was compiled so, and some of its classes (RecordFunction) are laid out otherwise without.
             .define("NDEBUG", None)
             .include(root.join("include"))
-            .include(root.join("include/torch/csrc/api/include"))
-            .files(SOURCES)
-            .compile("stepledger_shim");
+            .include(root.join("include/torch/csrc/api/include"));
+        for_checks(compiler.clone());
+        compiler.files(SOURCES).compile("stepledger_shim");
         println!("cargo:rerun-if-env-changed=CUDA_HOME");
         // So that what is built here starts from any folder, without LD_LIBRARY_PATH.
         let lib = lib.canonicalize().unwrap_or(lib);
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
+    }
+
+    /// A library that the examples alone are linked with. A package may come without its tests.
+    fn for_checks(mut compiler: cc::Build) {
+        if !Path::new(OF_CHECKS).exists() {
+            return;
+        }
+        compiler.file(OF_CHECKS).cargo_metadata(false).compile("stepledger_checks");
+        let out = env::var("OUT_DIR").expect("cargo names the folder");
+        println!("cargo:rustc-link-arg-examples={out}/libstepledger_checks.a");
     }
 
     fn cuda_headers(root: &Path) -> Option<PathBuf> {

@@ -48,6 +48,7 @@ fn a_device_that_is_not_there_is_bad_input() {
         ("--device gpu", "cpu, cuda"),
         ("--device cuda --noise", "cannot be used with"),
         ("--threads 0", "1.."),
+        ("--threads 100000", "1..=1024"),
     ] {
         let output = program()
             .arg("calibrate")
@@ -57,5 +58,21 @@ fn a_device_that_is_not_there_is_bad_input() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{flags}");
         assert!(stderr(&output).contains(part), "{flags}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_is_told_before_anything_is_measured() {
+    let runs = Runs::new();
+    std::fs::write(runs.file("file"), "").unwrap();
+    for flags in [&["calibrate"][..], &["calibrate", "--noise"]] {
+        let mut command = program();
+        command.args(flags).env("STEPLEDGER_HOME", runs.file("file/home")).current_dir(runs.path());
+        let output = command.output().unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {told}");
+        assert!(told.contains("file/home") && told.contains("STEPLEDGER_HOME"), "{flags:?}: {told}");
+        assert!(output.stdout.is_empty() && !told.contains("pair 1"), "{flags:?}: {told}");
+        assert!(!runs.file("runs").exists(), "{flags:?}");
     }
 }

@@ -5,7 +5,9 @@
 #   bash target/device-bundle/device.sh     there: python3 with a torch of the same version is all it needs
 #
 # PYTHON names another interpreter; an argument names another folder of the binaries. Ends with a table
-# `check | expected | got | pass`. Exit code 0: all passed; 1: something failed; 77: nothing failed, but something did not run.
+# `check | expected | got | pass`. Exit code 0: all passed; 1: something failed; 77: nothing failed, but something did not run;
+# 130 or 143: interrupted, after the table as far as it goes. A machine without a GPU fails nothing; a GPU or a driver that is
+# there and does not work does.
 #
 # `--rehearse` before the folder runs everything that a CPU can run, on a CPU, as a test of the script itself: nothing that
 # rests on a time passes or fails then, and nothing of it says anything of a card.
@@ -25,7 +27,19 @@ rows=$work/rows
 : > "$rows"
 export STEPLEDGER_HOME=$work/home
 
-row() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$(tr '\n\t' '  ' <<< "$3" | cut -c1-160 | sed 's/ *$//')" "$4" >> "$rows"; }
+row() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$(shortened "$3")" "$4" >> "$rows"; }
+
+# A line of at most 160 characters. Bytes that go on within a character of UTF-8 do not count, which not every awk, and no
+# `cut -c`, knows by itself.
+shortened() {
+  tr '\n\t' '  ' <<< "$1" | LC_ALL=C awk '{
+    sub(/ *$/, "")
+    for (i = 1; i <= length($0); i++) {
+      if (substr($0, i, 1) !~ /[\200-\277]/ && ++n > 160) { $0 = substr($0, 1, i - 1); break }
+    }
+    print
+  }'
+}
 
 # A row whose verdict rests on times: $4 is True if they are as expected, False if not, anything else if nobody knows.
 timed_row() {
@@ -52,8 +66,12 @@ try() {
   shift 2
   if [ "$limit" = 0 ]; then return 125; fi
   begin=$SECONDS
-  timeout -k 5 "$limit" "$@" > "$work/out" 2> "$work/err"
+  # Waited for, so that a signal is heard at once: bash hears none while a program runs in the foreground.
+  timeout -k 5 "$limit" "$@" > "$work/out" 2> "$work/err" < /dev/null &
+  running=$! running_name=$name
+  wait "$running"
   code=$?
+  running=
   echo "$name: exit code $code, $((SECONDS - begin)) s" >&2
   return "$code"
 }
@@ -84,7 +102,7 @@ json() { "$python" -c "import json,sys; o=json.load(open(sys.argv[1])); print($1
 
 doctor() {
   local code works
-  try doctor 130 "$bundle/stepledger" doctor --json --out "$work/runs"
+  try doctor 200 "$bundle/stepledger" doctor --json --out "$work/runs"
   code=$?
   if [ "$code" -gt 1 ]; then no_result doctor "$code"; return; fi
   works=$(json "o['run_works']")
@@ -93,6 +111,10 @@ doctor() {
   fi
   json "'\n'.join('%-8s %-18s %s' % (c['standing'], c['name'], c['found']) for c in o['checks'])" >&2
   gpu=$(json "any(c['name'].startswith('GPU ') and c['standing'] == 'works' for c in o['checks'])")
+  broken=$(json "'; '.join(c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails' and c['name'] in ('CUDA driver', 'GPU', 'libtorch on a GPU', 'NVML', 'NVRTC'))")
+  if [ -n "$broken" ]; then row "doctor: GPU and driver" "nothing that is there fails" "$broken" FAIL
+  elif [ "$gpu" = True ]; then row "doctor: GPU and driver" "nothing that is there fails" "nothing fails" pass
+  else row "doctor: GPU and driver" "nothing that is there fails" "not run: no GPU" "not run"; fi
 }
 
 # calibrate DEVICE: every rate is a number above 0, and the middle half is narrow enough to mean something. On a GPU
@@ -137,14 +159,34 @@ table() {
   ' "$rows"
 }
 
+# has VERDICT: whether a row has it.
+has() { awk -F '\t' -v verdict="$1" '$4 == verdict { found = 1 } END { exit !found }' "$rows"; }
+
+# finish [CODE]: the table, and the exit code by its rows, unless another is given.
 finish() {
+  trap '' INT TERM
   echo
   table
   echo "$SECONDS s in all"
-  if grep -qP '\tFAIL$' "$rows"; then exit 1; fi
-  if [ ! -s "$rows" ] || grep -qP '\tnot run$' "$rows"; then exit 77; fi
+  if [ -n "${1:-}" ]; then exit "$1"; fi
+  if has FAIL; then exit 1; fi
+  if [ ! -s "$rows" ] || has "not run"; then exit 77; fi
   exit 0
 }
+
+# What is known by then is told: a check may hang, and whoever ends it has waited for the others.
+interrupted() {
+  trap '' INT TERM
+  if [ -n "$running" ]; then
+    kill "$running" 2> /dev/null
+    row "$running_name" — "not run: interrupted" "not run"
+  fi
+  row "what comes behind" — "not run: interrupted" "not run"
+  finish "$1"
+}
+running=
+trap 'interrupted 130' INT
+trap 'interrupted 143' TERM
 
 for file in stepledger libstepledger.so device_checks; do
   if [ ! -e "$bundle/$file" ]; then
@@ -160,6 +202,7 @@ fi
 export LD_LIBRARY_PATH=$torch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 gpu=False
+broken=
 device=cuda
 if [ -n "$rehearse" ]; then device=cpu; fi
 doctor
@@ -169,8 +212,11 @@ if [ "$gpu" = True ] && [ -z "$rehearse" ]; then
   calibrate cuda
   run_on cuda
 else
-  row "calibrate --device cuda" — "not run: no GPU" "not run"
-  row "run --device cuda" — "not run: no GPU" "not run"
+  why="no GPU"
+  if [ -n "$broken" ]; then why="the GPU or its driver does not work"; fi
+  if [ -n "$rehearse" ]; then why="a rehearsal"; fi
+  row "calibrate --device cuda" — "not run: $why" "not run"
+  row "run --device cuda" — "not run: $why" "not run"
 fi
 for check in $("$bundle/device_checks" list); do
   case $check in overhead | checkpoint) device_check "$check" 90 ;; *) device_check "$check" 45 ;; esac

@@ -3,9 +3,10 @@
 #![cfg(feature = "torch")]
 
 use std::collections::HashMap;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::{fs, thread, time};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -36,9 +37,34 @@ fn checks(built: &Path) -> PathBuf {
 }
 
 fn script(arguments: &[&str], bundle: &Path) -> Output {
+    command(arguments, bundle).output().unwrap()
+}
+
+fn command(arguments: &[&str], bundle: &Path) -> Command {
     let mut bash = Command::new("bash");
     bash.arg(Path::new(ROOT).join("tests/device.sh")).args(arguments).arg(bundle);
-    bash.env("PYTHON", Path::new(ROOT).join(".venv/bin/python")).output().unwrap()
+    bash.env("PYTHON", Path::new(ROOT).join(".venv/bin/python"));
+    bash
+}
+
+/// In the place of the binaries: a program that says this as `doctor`, and fails at all else, and one check.
+fn made_up(doctor: &str, check: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    file("stepledger", &format!("case $1 in doctor) {doctor} ;; *) exit 1 ;; esac"));
+    file("device_checks", &format!("case $1 in list) echo only ;; *) {check} ;; esac"));
+    file("libstepledger.so", "");
+    folder
+}
+
+/// What `doctor --json` says where a GPU stands so.
+fn doctor_says(standing: &str) -> String {
+    let checks = format!(r#"[{{"name": "GPU", "standing": "{standing}", "found": "the driver refuses"}}]"#);
+    format!(r#"echo '{{"run_works": true, "checks": {checks}}}'"#)
 }
 
 /// The last column of the table by its first.
@@ -98,4 +124,56 @@ fn without_the_binaries_nothing_passes_and_the_table_says_what_makes_them() {
     assert_eq!(output.status.code(), Some(77), "{table}");
     assert!(table.contains("make device-bundle"), "{table}");
     assert_eq!(verdicts(&output).into_values().collect::<Vec<_>>(), ["not run"]);
+}
+
+#[test]
+fn a_driver_that_refuses_is_a_failure_and_no_gpu_is_none() {
+    for (standing, verdict) in [("fails", "FAIL"), ("absent", "not run"), ("not_run", "not run")] {
+        let output = script(&[], made_up(&doctor_says(standing), "exit 77").path());
+        let row = verdicts(&output).remove("doctor: GPU and driver");
+        assert_eq!(row.as_deref(), Some(verdict), "{standing}: {output:?}");
+    }
+}
+
+#[test]
+fn a_failure_is_found_by_tools_that_are_everywhere() {
+    let bundle = made_up(&doctor_says("absent"), "printf 'only\\ta\\tb\\tFAIL\\n'; exit 1");
+    let poor = tempfile::tempdir().unwrap();
+    // A grep that knows no Perl.
+    let grep = poor.path().join("grep");
+    fs::write(&grep, "#!/bin/sh\necho 'grep: -P is not supported' >&2; exit 2\n").unwrap();
+    fs::set_permissions(&grep, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", poor.path().display(), std::env::var("PATH").unwrap());
+    let output = command(&[], bundle.path()).env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn what_is_long_is_cut_between_characters() {
+    // With `exit code 3: ` before them 159 characters of one byte, then some of two.
+    let check = format!("printf '{}ééé' >&2; exit 3", "x".repeat(146));
+    let output = script(&[], made_up(&doctor_says("absent"), &check).path());
+    let table = String::from_utf8(output.stdout).unwrap();
+    let row = table.lines().find(|line| line.starts_with("only ")).unwrap();
+    let got = row.split(" | ").nth(2).unwrap().trim();
+    assert_eq!(got, format!("exit code 3: {}é", "x".repeat(146)), "{table}");
+}
+
+#[test]
+fn whoever_interrupts_it_gets_the_table_of_what_is_known() {
+    let begun = tempfile::tempdir().unwrap();
+    let begun = begun.path().join("begun");
+    let check = format!("touch '{}'; exec sleep 1000", begun.display());
+    let bundle = made_up(&doctor_says("absent"), &check);
+    let mut bash = command(&[], bundle.path());
+    let child = bash.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    while !begun.exists() {
+        thread::sleep(time::Duration::from_millis(20));
+    }
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{output:?}");
+    let verdicts = verdicts(&output);
+    assert_eq!(verdicts.get("doctor").map(String::as_str), Some("pass"), "{output:?}");
+    assert_eq!(verdicts.get("only").map(String::as_str), Some("not run"), "{output:?}");
 }

@@ -135,3 +135,45 @@ fn the_engine_finds_libtorch_and_a_hook_that_works() {
     let tool = check(&checkup, "NVTX tool");
     assert_eq!(tool["standing"], "fails", "{tool}");
 }
+
+/// A tool that does this when it is loaded.
+#[cfg(feature = "torch")]
+fn tool(runs: &Runs, on_load: &str) -> PathBuf {
+    let (source, file) = (runs.file("tool.c"), runs.file("libtool.so"));
+    let text = format!(
+        "#include <stdio.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void loaded(void) {{ {on_load} }}\n\
+         int InitializeInjectionNvtx2(void *table) {{ printf(\"a tool that talks\\n\"); fflush(stdout); return table != 0; }}"
+    );
+    fs::write(&source, text).unwrap();
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&file).arg(&source).status().unwrap();
+    assert!(built.success());
+    file
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_tool_that_talks_is_no_failure() {
+    let runs = Runs::new();
+    let talks = tool(&runs, "printf(\"{}\\n\"); fflush(stdout);");
+    let output = doctor(program().env("NVTX_INJECTION64_PATH", talks), &runs);
+    let checkup = object(&output);
+    assert_eq!(checkup["run_works"], true, "{checkup}");
+    assert_eq!(check(&checkup, "NVTX tool")["standing"], "works", "{checkup}");
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_tool_that_ends_its_process_is_named_and_the_others_keep_their_results() {
+    let runs = Runs::new();
+    for (on_load, words) in [("abort();", "signal: 6"), ("exit(0);", "exit status: 0")] {
+        let output = doctor(program().env("NVTX_INJECTION64_PATH", tool(&runs, on_load)), &runs);
+        let checkup = object(&output);
+        assert_eq!(output.status.code(), Some(1), "a run would end with it: {checkup}");
+        let tool = check(&checkup, "NVTX tool");
+        assert!(tool["standing"] == "fails" && tool["found"].as_str().unwrap().contains(words), "{tool}");
+        assert!(tool["way_out"].as_str().unwrap().contains("unset"), "{tool}");
+        for name in ["engine", "libtorch", "allocator hook", "kernel cache"] {
+            assert_eq!(check(&checkup, name)["standing"], "works", "{checkup}");
+        }
+    }
+}

@@ -256,7 +256,7 @@ fn calibration() -> Value {
     json!({"machines": [{
         "host": known("/proc/sys/kernel/hostname").trim(),
         "cpu": cpu.map(|(_, name)| name.trim()),
-        "logical_cpus": cores,
+        "logical_cpus": facts.lines().filter(|line| line.starts_with("processor")).count(),
         "rates": [{
             "device": "cpu", "card": null, "threads": cores, "measured_at": "2026-01-31T12:00:00Z",
             "stepledger": "0.1.0", "torch": "2.11.0", "copy_gb_s": rate(9.0), "triad_gb_s": rate(10.0),

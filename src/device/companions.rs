@@ -11,12 +11,23 @@ use super::library::companion;
 /// Why a library of NVIDIA's is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum CompanionError {
+    #[error("{library} was not found")]
+    NotFound { library: &'static str },
     #[error("{library} cannot be loaded: {source}")]
-    Absent { library: &'static str, source: libloading::Error },
+    Unloaded { library: &'static str, source: libloading::Error },
     #[error("{library} has no {function}")]
     NoFunction { library: &'static str, function: &'static str },
-    #[error("{library}: {function} failed with code {code}")]
+    #[error("{library}: {function} failed with code {code}{}", words(library, *code))]
     Failed { library: &'static str, function: &'static str, code: c_int },
+}
+
+/// What nvml.h says of the codes of a driver that is not in order.
+fn words(library: &str, code: c_int) -> &'static str {
+    match (library, code) {
+        (NVML, 9) => ": the driver is not loaded",
+        (NVML, 18) => ": the driver that runs is of another version than its libraries; restart the machine",
+        _ => "",
+    }
 }
 
 const NVML: &str = "libnvidia-ml.so.1";
@@ -59,7 +70,7 @@ pub fn cupti_version() -> Result<u32, CompanionError> {
     type Version = unsafe extern "C" fn(*mut u32) -> c_int;
     let name = CUPTI[0];
     let library = match CUPTI.iter().find_map(|name| companion(name)) {
-        Some(path) => open(&path).map_err(|source| CompanionError::Absent { library: name, source })?,
+        Some(path) => open(&path).map_err(|source| unloaded(name, source))?,
         None => load(name)?,
     };
     // SAFETY: CUPTI declares it so (cupti_version.h).
@@ -80,7 +91,7 @@ pub fn cupti_version() -> Result<u32, CompanionError> {
 pub fn nvtx_tool(path: &Path) -> Result<(), CompanionError> {
     type Initialize = unsafe extern "C" fn(*const c_void) -> c_int;
     const TOOL: &str = "the tool";
-    let library = open(path).map_err(|source| CompanionError::Absent { library: TOOL, source })?;
+    let library = open(path).map_err(|source| unloaded(TOOL, source))?;
     // SAFETY: not called, only looked for.
     let found = unsafe { function::<Initialize>(&library, TOOL, "InitializeInjectionNvtx2") };
     // It may have started threads of its own by being loaded.
@@ -89,7 +100,17 @@ pub fn nvtx_tool(path: &Path) -> Result<(), CompanionError> {
 }
 
 fn load(name: &'static str) -> Result<Library, CompanionError> {
-    open(name.as_ref()).map_err(|source| CompanionError::Absent { library: name, source })
+    open(name.as_ref()).map_err(|source| unloaded(name, source))
+}
+
+/// The loader tells a library that is not there from one that it cannot load by its words alone, which begin with the name
+/// of what is missing: that may be another library, which this one needs.
+fn unloaded(library: &'static str, source: libloading::Error) -> CompanionError {
+    let told = source.to_string();
+    match told.starts_with(&format!("{library}: ")) && told.contains("No such file") {
+        true => CompanionError::NotFound { library },
+        false => CompanionError::Unloaded { library, source },
+    }
 }
 
 fn open(path: &Path) -> Result<Library, libloading::Error> {
@@ -120,7 +141,7 @@ mod tests {
     #[test]
     fn a_library_that_is_not_there_is_named() {
         let error = load("libnothing-of-the-kind.so.1").unwrap_err().to_string();
-        assert!(error.contains("libnothing-of-the-kind.so.1 cannot be loaded"), "{error}");
+        assert_eq!(error, "libnothing-of-the-kind.so.1 was not found");
     }
 
     #[test]
@@ -136,6 +157,8 @@ mod tests {
     fn a_code_that_is_not_0_is_a_failure() {
         assert!(done(NVML, "nvmlInit_v2", 0).is_ok());
         let error = done(NVML, "nvmlInit_v2", 9).unwrap_err().to_string();
-        assert_eq!(error, "libnvidia-ml.so.1: nvmlInit_v2 failed with code 9");
+        assert_eq!(error, "libnvidia-ml.so.1: nvmlInit_v2 failed with code 9: the driver is not loaded");
+        let error = done(CUPTI[0], "cuptiGetVersion", 9).unwrap_err().to_string();
+        assert_eq!(error, "libcupti.so.13: cuptiGetVersion failed with code 9");
     }
 }

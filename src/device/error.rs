@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cudarc::driver::DriverError;
+use cudarc::driver::sys::cudaError_enum::{CUDA_ERROR_NO_DEVICE, CUDA_ERROR_STUB_LIBRARY};
 
 use super::arch::Arch;
 
@@ -14,6 +15,13 @@ pub enum DeviceError {
          driver, or use --device cpu"
     )]
     NoDriver,
+    #[error(
+        "the CUDA driver library that was found (libcuda.so.1) is a stub, which programs are linked with and which drives \
+         nothing: take its folder (CUDA's `stubs`) out of LD_LIBRARY_PATH, install the driver, or use --device cpu"
+    )]
+    StubDriver,
+    #[error("NVIDIA's driver knows no GPU")]
+    NoGpu,
     #[error(
         "CUDA's compiler library (libnvrtc.so.13 or .12) was not found, neither in {} nor by the system's loader; it \
          comes with CUDA's toolkit and with libtorch for CUDA (the wheel nvidia-cuda-nvrtc): put its folder into \
@@ -54,7 +62,11 @@ pub enum DeviceError {
 impl DeviceError {
     /// For `map_err`: what the driver was asked to do.
     pub(super) fn driver(doing: &'static str) -> impl Fn(DriverError) -> DeviceError {
-        move |reason| DeviceError::Driver { doing, reason }
+        move |reason| match reason.0 {
+            CUDA_ERROR_STUB_LIBRARY => DeviceError::StubDriver,
+            CUDA_ERROR_NO_DEVICE => DeviceError::NoGpu,
+            _ => DeviceError::Driver { doing, reason },
+        }
     }
 }
 

@@ -29,8 +29,7 @@ pub fn driver_cuda() -> Result<Version, DeviceError> {
     unsafe { sys::cuDriverGetVersion(&raw mut number) }
         .result()
         .map_err(DeviceError::driver("asking for its version"))?;
-    // 13010 is 13.1.
-    Ok(Version::new(number / 1000, number % 1000 / 10))
+    Ok(Version::of_number(number))
 }
 
 /// All cards that this process may use.

@@ -9,7 +9,7 @@ mod run;
 use std::ffi::c_int;
 use std::panic::{catch_unwind, set_hook};
 
-use stepledger_core::cli::{self, CalibrateArgs, Engine, Outcome, RunArgs, note};
+use stepledger_core::cli::{self, CalibrateArgs, DoctorArgs, Engine, Outcome, RunArgs, note};
 
 /// With libtorch at hand, each command is carried out.
 struct Torch;
@@ -23,8 +23,8 @@ impl Engine for Torch {
         calibrate::calibrate(args)
     }
 
-    fn examine(&self) -> Outcome {
-        doctor::examine()
+    fn examine(&self, args: &DoctorArgs) -> Outcome {
+        doctor::examine(args)
     }
 }
 

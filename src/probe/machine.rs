@@ -10,7 +10,7 @@ pub fn machine() -> Machine {
         host: read("/proc/sys/kernel/hostname"),
         os: os(),
         cpu: field("/proc/cpuinfo", "model name"),
-        logical_cpus: std::thread::available_parallelism().ok().map(|count| count.get() as i64),
+        logical_cpus: read("/proc/cpuinfo").and_then(|facts| Machine::processors_in(&facts)),
         memory_bytes: read("/proc/meminfo").and_then(|facts| Machine::memory_in(&facts)),
         torch_threads: Some(i64::from(tch::get_num_threads())),
     }

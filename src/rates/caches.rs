@@ -1,52 +1,97 @@
 //! How large an array must be so that no cache holds it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Times the largest cache (STREAM's own rule).
+/// Times all last-level caches together (STREAM's own rule): a processor may have many, each for some of its cores, and
+/// threads on all cores have all of them.
 const TIMES: u64 = 4;
 const LEAST_BYTES: u64 = 64 << 20;
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 4 << 30;
+/// Three arrays and what they leave.
+const PART_OF_MEMORY: u64 = 6;
 
-/// Bytes of each of three arrays to measure a CPU's memory with: four times its largest cache, 64 MiB to 1 GiB.
-pub fn array_bytes() -> u64 {
-    sized(largest(Path::new("/sys/devices/system/cpu/cpu0/cache")))
+/// Bytes of each of three arrays to measure a CPU's memory with: four times its last-level caches together, 64 MiB to
+/// 4 GiB; of the memory that there is for them, half at most in all.
+pub fn array_bytes(memory_bytes: Option<u64>) -> u64 {
+    sized(last_level(Path::new("/sys/devices/system/cpu")), memory_bytes)
 }
 
-fn sized(largest_cache: Option<u64>) -> u64 {
-    (TIMES * largest_cache.unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES)
+fn sized(caches: Option<u64>, memory_bytes: Option<u64>) -> u64 {
+    let wanted = TIMES.saturating_mul(caches.unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES);
+    let most = memory_bytes.map_or(MOST_BYTES, |bytes| bytes / PART_OF_MEMORY);
+    wanted.min(most.max(LEAST_BYTES))
 }
 
-/// The largest that the kernel lists; `None` where it lists none.
-fn largest(folder: &Path) -> Option<u64> {
+/// The last-level caches together, as the kernel lists them for each processor; `None` where it lists none.
+fn last_level(processors: &Path) -> Option<u64> {
+    let folders = fs::read_dir(processors).ok()?.flatten().map(|entry| entry.path().join("cache"));
+    let distinct: BTreeMap<(u32, String), u64> = folders.filter_map(|folder| farthest(&folder)).collect();
+    (!distinct.is_empty()).then(|| distinct.into_values().fold(0, u64::saturating_add))
+}
+
+/// The farthest cache of one processor: its level and the processors that share it, which tell it from others, and its
+/// size.
+fn farthest(folder: &Path) -> Option<((u32, String), u64)> {
     let caches = fs::read_dir(folder).ok()?.flatten();
-    caches.filter_map(|cache| size(&fs::read_to_string(cache.path().join("size")).ok()?)).max()
+    caches.filter_map(|cache| listed(&cache.path())).max_by_key(|((level, _), _)| *level)
+}
+
+fn listed(cache: &Path) -> Option<((u32, String), u64)> {
+    let fact = |name: &str| Some(fs::read_to_string(cache.join(name)).ok()?.trim().to_owned());
+    let level = fact("level")?.parse().ok()?;
+    Some(((level, fact("shared_cpu_list")?), size(&fact("size")?)?))
 }
 
 /// `32768K`.
 fn size(text: &str) -> Option<u64> {
-    text.trim().strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
+    text.strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn arrays_are_four_times_the_largest_cache() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [("index0", "32K\n"), ("index3", "32768K\n"), ("index9", "?")] {
-            fs::create_dir(folder.path().join(name)).unwrap();
-            fs::write(folder.path().join(name).join("size"), text).unwrap();
+    /// Processors with a cache of level 1 each, and the last level that is shared as told.
+    fn processors(shared: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (cpu, (list, size)) in shared.iter().enumerate() {
+            for (index, level, list, size) in
+                [("index0", "1", &*cpu.to_string(), "32K"), ("index3", "3", list, size)]
+            {
+                let folder = root.path().join(format!("cpu{cpu}/cache/{index}"));
+                fs::create_dir_all(&folder).unwrap();
+                for (name, text) in [("level", level), ("shared_cpu_list", list), ("size", size)] {
+                    fs::write(folder.join(name), format!("{text}\n")).unwrap();
+                }
+            }
         }
-        fs::write(folder.path().join("uevent"), "").unwrap();
-        assert_eq!(largest(folder.path()), Some(32 << 20));
-        assert_eq!(sized(Some(32 << 20)), 128 << 20);
+        fs::create_dir(root.path().join("cpufreq")).unwrap();
+        fs::write(root.path().join("online"), "0-3\n").unwrap();
+        root
+    }
+
+    #[test]
+    fn arrays_are_four_times_all_last_level_caches_together() {
+        let two_dies =
+            processors(&[("0-1", "32768K"), ("0-1", "32768K"), ("2-3", "16384K"), ("2-3", "16384K")]);
+        assert_eq!(last_level(two_dies.path()), Some(48 << 20));
+        assert_eq!(sized(Some(48 << 20), None), 192 << 20);
     }
 
     #[test]
     fn a_cache_that_is_not_known_or_absurd_still_gives_a_size() {
-        assert_eq!(largest(Path::new("/not/there")), None);
-        assert_eq!((sized(None), sized(Some(1 << 40))), (LEAST_BYTES, MOST_BYTES));
+        assert_eq!(last_level(Path::new("/not/there")), None);
+        let odd = processors(&[("0", "?")]);
+        assert_eq!(last_level(odd.path()), Some(32 << 10), "the level below is listed");
+        assert_eq!((sized(None, None), sized(Some(1 << 40), None)), (LEAST_BYTES, MOST_BYTES));
+        assert_eq!(sized(Some(u64::MAX), Some(u64::MAX)), MOST_BYTES);
+    }
+
+    #[test]
+    fn arrays_leave_half_of_the_memory() {
+        assert_eq!(3 * sized(Some(1 << 30), Some(6 << 30)), 3 << 30);
+        assert_eq!(sized(Some(1 << 30), Some(0)), LEAST_BYTES);
     }
 }

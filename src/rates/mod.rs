@@ -33,23 +33,32 @@ const GPU_BYTES: u64 = 3 << 30;
 /// Measures a device: memory by STREAM's copy and triad (McCalpin 1995), products of square matrices in f32 and bf16 (2n³
 /// operations), and on a GPU fused multiply-adds. Each is the median of five rounds of at least 0.1 s after one that is not
 /// counted; where a kernel of our own measures (copy, triad and multiply-adds on a GPU), of 20 single launches after 0.2 s
-/// that are not. `threads` are libtorch's, on a CPU.
+/// that are not.
 ///
 /// f32 products on a GPU are computed in f32, not in TF32, as libtorch does unless it is told otherwise.
 ///
 /// # Errors
 /// What libtorch, the driver or its compiler refuse: memory that is not there, above all.
-pub fn measure(device: Device, threads: i32) -> Result<DeviceRates, RatesError> {
+pub fn measure(device: Device, host: Host) -> Result<DeviceRates, RatesError> {
     match device {
         Device::Cuda(ordinal) => measure_gpu(device, ordinal as i32),
-        _ => measure_cpu(threads),
+        _ => measure_cpu(host),
     }
 }
 
-fn measure_cpu(threads: i32) -> Result<DeviceRates, RatesError> {
+/// What a CPU is measured with.
+#[derive(Debug, Clone, Copy)]
+pub struct Host {
+    /// That libtorch computes with.
+    pub threads: i32,
+    /// The memory that there is for it, where that is known.
+    pub memory_bytes: Option<u64>,
+}
+
+fn measure_cpu(Host { threads, memory_bytes }: Host) -> Result<DeviceRates, RatesError> {
     tch::set_num_threads(threads);
     let (copy_gb_s, triad_gb_s) = {
-        let mut arrays = Arrays::new(caches::array_bytes())?;
+        let mut arrays = Arrays::new(caches::array_bytes(memory_bytes))?;
         (arrays.copy()?, arrays.triad()?)
     };
     let [f32, bf16] = products(CPU_ROWS, Device::Cpu)?;

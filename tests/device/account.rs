@@ -1,4 +1,4 @@
-//! The account of a run against the allocator's own counters, and against theory.
+//! The account of a run: against itself, the allocator's own counters, and theory.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +10,7 @@ use tch::Device;
 
 use super::Outcome;
 use super::common::{Kept, MemorySink};
+use super::counters::{Counters, Counting, against};
 use super::row::Row;
 
 /// The driver's context and libraries take some hundred MiB beside libtorch's memory.
@@ -17,7 +18,9 @@ const MOST_BESIDE_MIB: f64 = 8192.0;
 
 /// Trains the default GPT: each byte of the allocator's total is in a category, at every event.
 pub fn account(device: Device) -> Outcome<Vec<Row>> {
-    let kept = trained(&Config { device, steps: 20, warmup: 3, ..Config::default() }, Trace::Ops)?;
+    let before = Counters::of(device);
+    let config = Config { device, steps: 20, warmup: 3, ..Config::default() };
+    let (kept, after) = counted(&config, Trace::Ops)?;
     let steps = || kept.steps.iter().map(|records| &records.step);
     let most = |value: &dyn Fn(&stepledger::record::StepRow) -> Option<i64>| steps().filter_map(value).max();
     let difference = most(&|step| step.difference_bytes).ok_or("no step has a difference")?;
@@ -29,6 +32,7 @@ pub fn account(device: Device) -> Outcome<Vec<Row>> {
         Row::same("account: unattributed, any moment", unattributed, 0, " bytes"),
         Row::same("account: events dropped", steps().map(|step| step.dropped_events).sum(), 0, ""),
     ];
+    rows.extend(against(Counters::of_account(&kept.open), before, after));
     rows.extend(against_theory(&kept)?);
     rows.push(match most(&|step| step.non_torch_bytes) {
         Some(beside) => {
@@ -62,10 +66,17 @@ fn against_theory(kept: &Kept) -> Outcome<Vec<Row>> {
 
 /// Trains, and returns the records.
 pub fn trained(config: &Config, trace: Trace) -> Outcome<Kept> {
+    counted(config, trace).map(|(kept, _)| kept)
+}
+
+/// The same, with the allocator's own counters as they are at its end.
+fn counted(config: &Config, trace: Trace) -> Outcome<(Kept, Option<Counters>)> {
     let sink = MemorySink::default();
+    let counting = Counting::new(sink.clone(), config.device);
+    let counters = counting.counted();
     let settings = serde_json::to_value(config)?.as_object().cloned().unwrap_or_default();
     let options =
         Options::new("gpt").config(settings).trace(trace).warmup(config.warmup).device(config.device);
-    train(config, options, sink.clone(), &mut |_| (), &AtomicBool::new(false))?;
-    Ok(sink.0.take())
+    train(config, options, counting, &mut |_| (), &AtomicBool::new(false))?;
+    Ok((sink.0.take(), counters.get()))
 }

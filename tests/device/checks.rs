@@ -2,7 +2,7 @@
 //!
 //! A program of its own, since it runs where there is no Rust (`tests/device.sh`, `make device-bundle`). A check prints
 //! rows of `check TAB expected TAB got TAB pass|FAIL|not run`. Exit code 0: all passed; 1: one failed; 77: something did
-//! not run, without a GPU all of it; 2: no such check. With `--device cpu` those checks that are not about a GPU as such run
+//! not run, without a GPU all of it (one that is there and refuses is a failure); 2: no such check. With `--device cpu` those checks that are not about a GPU as such run
 //! on the CPU, on small models: a rehearsal of the checks themselves, which says nothing of any card.
 
 #[path = "../common/mod.rs"]
@@ -11,16 +11,20 @@ mod common;
 mod account;
 mod adamw;
 mod clock;
+mod counters;
 mod overhead;
 mod peaks;
 mod policies;
+mod presence;
 mod row;
 mod work;
 
 use std::error::Error;
 use std::process::ExitCode;
 
+use presence::absent;
 use row::{Row, verdict};
+use stepledger::device::cards;
 use tch::Device;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -59,7 +63,7 @@ fn run(name: &str, device: &str) -> ExitCode {
         return ExitCode::from(2);
     };
     let rows = match stepledger::train::device(device) {
-        Err(error) => vec![Row::not_run(name, format!("no GPU ({error})"))],
+        Err(error) => vec![absent(name, cards(), &error.to_string())],
         Ok(device) => {
             check(device).unwrap_or_else(|error| vec![Row::new(name, "no error", error.to_string(), false)])
         }

@@ -139,8 +139,7 @@ fn what_a_device_was_measured_to_do_bounds_what_was_not_measured() {
 /// Leaves what `stepledger calibrate --threads 3` would: so many TFLOP/s in f32.
 fn calibrate(home: &Path, tflop_s: f64) {
     let rate = |median| MeasuredRate { median, q1: median, q3: median, rounds: 5 };
-    let mut known = Calibrations::default();
-    known.of_mut(&this_machine()).keep(DeviceRates {
+    let rates = DeviceRates {
         device: "cpu".to_owned(),
         card: None,
         threads: Some(3),
@@ -154,15 +153,15 @@ fn calibrate(home: &Path, tflop_s: f64) {
         matmul_f32_rows: Some(1024),
         matmul_bf16_rows: Some(1024),
         fma_f32_tflop_s: None,
-    });
-    known.save(home).unwrap();
+    };
+    Calibrations::change(home, |known| known.of_mut(&this_machine()).keep(rates)).unwrap();
 }
 
 fn this_machine() -> Machine {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned();
     let facts = fs::read_to_string("/proc/cpuinfo").unwrap();
     let cpu = facts.lines().find(|line| line.starts_with("model name")).unwrap().split_once(':').unwrap().1;
-    let logical_cpus = std::thread::available_parallelism().unwrap().get() as i64;
+    let logical_cpus = Machine::processors_in(&facts).unwrap();
     Machine {
         host: Some(host),
         cpu: Some(cpu.trim().to_owned()),

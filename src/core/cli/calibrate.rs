@@ -1,5 +1,6 @@
 //! `stepledger calibrate`: what is true of this machine, whatever is run on it.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
@@ -11,7 +12,7 @@ use super::note::note;
 use super::show::write_json;
 use crate::record::{DeviceRates, Machine};
 use crate::report::render_rates;
-use crate::store::{Calibrations, home};
+use crate::store::{Calibrations, StoreError, home};
 
 const AFTER_HELP: &str = "\
 Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays many times the \
@@ -41,7 +42,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "DEVICE", default_value = "cpu", conflicts_with = "noise")]
     pub device: String,
     /// Threads that libtorch computes with on a CPU; runs with as many use what is measured [default: all cores]
-    #[arg(long, value_name = "N", conflicts_with = "noise", value_parser = value_parser!(i32).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "noise", value_parser = value_parser!(i32).range(1..=1024))]
     pub threads: Option<i32>,
     /// Measure how much runs of the same program differ instead
     #[arg(long)]
@@ -66,7 +67,7 @@ pub fn run(args: &CalibrateArgs, engine: &impl Engine) -> Outcome {
 
 /// What is known of the user's machines, and the folder that it is kept in.
 pub fn kept() -> anyhow::Result<(PathBuf, Calibrations)> {
-    let home = home().ok_or_else(|| Exit::input("there is no folder to keep it in; set STEPLEDGER_HOME"))?;
+    let home = folder()?;
     let known = Calibrations::load(&home).map_err(Exit::input)?;
     Ok((home, known))
 }
@@ -80,17 +81,62 @@ pub fn calibrated(machine: &Machine, device: &str, threads: Option<i64>) -> Opti
     known.of(machine)?.rates_of(device, threads).cloned()
 }
 
-/// Keeps what was measured of this machine's device, and prints it.
+/// Refuses, before anything is measured for it, a folder in which it could not be kept.
+pub fn check_calibration_home() -> anyhow::Result<()> {
+    Calibrations::check(&folder()?).map_err(|error| unkept(&error))
+}
+
+/// Prints what was measured of this machine's device, and keeps it; what cannot be kept was printed.
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
-    let (home, mut known) = kept()?;
-    known.of_mut(machine).keep(rates.clone());
-    let path = known.save(&home).map_err(Exit::input)?;
+    // Whoever has read enough of it still wants it kept.
+    let printed = print(&rates, json);
+    keep(|known| known.of_mut(machine).keep(rates))?;
+    printed
+}
+
+fn print(rates: &DeviceRates, json: bool) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     if json {
-        write_json(&mut stdout, &rates)?;
+        write_json(&mut stdout, rates)?;
     } else {
-        std::io::Write::write_all(&mut stdout, render_rates(&rates).as_bytes())?;
+        stdout.write_all(render_rates(rates).as_bytes())?;
     }
+    Ok(stdout.flush()?)
+}
+
+/// Changes what is known, and says where it is kept.
+pub fn keep(change: impl FnOnce(&mut Calibrations)) -> anyhow::Result<()> {
+    let path = Calibrations::change(&folder()?, change).map_err(|error| unkept(&error))?;
     note(format_args!("kept in {}", path.display()));
     Ok(())
+}
+
+fn folder() -> anyhow::Result<PathBuf> {
+    home().ok_or_else(|| Exit::input("there is no folder to keep the calibration in; set STEPLEDGER_HOME"))
+}
+
+fn unkept(error: &StoreError) -> anyhow::Error {
+    Exit::input(match error {
+        StoreError::Write { path, source } => format!(
+            "the calibration cannot be kept: {}: {source}; set STEPLEDGER_HOME to a folder that can be written to",
+            path.display()
+        ),
+        error => format!("the calibration cannot be kept: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_kept_names_the_folder_and_the_variable() {
+        let error = Calibrations::check(Path::new("/proc/version/home")).unwrap_err();
+        let error = unkept(&error).to_string();
+        for words in ["/proc/version/home", "STEPLEDGER_HOME"] {
+            assert!(error.contains(words) && !error.contains("--out"), "{words}: {error}");
+        }
+    }
 }

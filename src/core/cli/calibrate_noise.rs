@@ -1,51 +1,64 @@
 //! `stepledger calibrate --noise`: how much runs of the same program differ.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process;
 
 use chrono::Utc;
 
-use super::calibrate::{CalibrateArgs, kept};
+use super::calibrate::{CalibrateArgs, check_calibration_home, keep};
 use super::exit::{DONE, Exit, Outcome};
 use super::grid_args::setup;
 use super::note::note;
 use super::show::write_json;
 use crate::compare::{noise, read_sides, signed_pct};
-use crate::record::{RunStatus, id_tail, id_time};
+use crate::record::{Machine, RunStatus, id_tail, id_time};
 use crate::stats::{FEWEST_STEPS, SURE_STEPS};
 use crate::store::{Calibrations, Noise};
 use crate::sweep::{Program, Ran, SweepError};
 
 pub fn run(args: &CalibrateArgs) -> Outcome {
     refuse_few_steps(&args.flags).map_err(Exit::input)?;
-    let (home, mut known) = kept()?;
+    check_calibration_home()?;
     let program = Program::this()?;
     let now = Utc::now();
     let tail = id_tail(now, process::id());
     let folder = args.out.join(format!("noise-{}-{tail}", id_time(now)));
-    let (found, path) =
-        measure(args, &folder, (&home, &mut known), |out, run_id| program.run(out, run_id, &args.flags))?;
-    tell(&found, args.json)?;
-    if let Some(doubt) = doubt(&found) {
+    let found = measure(args, &folder, |out, run_id| program.run(out, run_id, &args.flags))?;
+    let told = tell(&found.noise, args.json);
+    if let Some(doubt) = doubt(&found.noise) {
         note(doubt);
     }
-    note(format_args!("kept in {}; the runs are in {}", path.display(), folder.display()));
+    note(format_args!("the runs are in {}", folder.display()));
+    keep(|known| found.keep_in(known))?;
+    told?;
     Ok(DONE)
 }
 
-/// Makes the pairs with `make`, which is given a run's folder of runs and its id, and keeps what they differ by.
+/// What the pairs differ by, and where they ran.
+#[derive(Debug)]
+struct Found {
+    noise: Noise,
+    machine: Machine,
+    device: String,
+}
+
+impl Found {
+    fn keep_in(self, known: &mut Calibrations) {
+        known.of_mut(&self.machine).keep_noise(&self.device, self.noise);
+    }
+}
+
+/// Makes the pairs with `make`, which is given a run's folder of runs and its id.
 fn measure(
     args: &CalibrateArgs,
     folder: &Path,
-    (home, known): (&Path, &mut Calibrations),
     make: impl Fn(&Path, &str) -> Result<Ran, SweepError>,
-) -> anyhow::Result<(Noise, PathBuf)> {
+) -> anyhow::Result<Found> {
     make_pairs(args.pairs, folder, make)?;
     let (first, second) = read_sides(folder, SIDES[0], SIDES[1])?;
-    let found = noise(&first, &second, &args.flags, Utc::now())?;
-    known.of_mut(&first.machine).keep_noise(&first.device, found.clone());
-    Ok((found, known.save(home)?))
+    let noise = noise(&first, &second, &args.flags, Utc::now())?;
+    Ok(Found { noise, machine: first.machine, device: first.device })
 }
 
 /// Refuses flags whose runs would be refused when all of them are made.
@@ -108,9 +121,10 @@ fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
         return Ok(write_json(&mut stdout, noise)?);
     }
     let Noise { pairs, half_width_pct, pair_sd_pct, mean_pct, .. } = noise;
+    let device = noise.device_kind();
     writeln!(
         stdout,
-        "Noise ±{half_width_pct:.2} % (95 % interval of {pairs} pairs of the same program; a pair scatters by \
+        "Noise of {device} ±{half_width_pct:.2} % (95 % interval of {pairs} pairs of the same program; a pair scatters by \
          {pair_sd_pct:.2} %, its mean is {mean_pct:+.2} %)"
     )?;
     Ok(())
@@ -118,6 +132,7 @@ fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::time::Duration;
 
     use super::*;
@@ -148,15 +163,15 @@ mod tests {
     #[test]
     fn pairs_take_turns_and_what_they_differ_by_is_kept() {
         let home = std::env::temp_dir().join(format!("stepledger-noise-{}", std::process::id()));
-        let mut known = Calibrations::default();
         let made = std::cell::RefCell::new(Vec::new());
-        let found =
-            measure(&args(5, &["--threads", "1"]), &home.join("runs"), (&home, &mut known), |out, run_id| {
-                made.borrow_mut().push(run_id.to_owned());
-                let minute = made.borrow().len() as i64;
-                Ok(make(out, run_id, minute, Made::default()))
-            });
-        let (noise, path) = found.unwrap();
+        let found = measure(&args(5, &["--threads", "1"]), &home.join("runs"), |out, run_id| {
+            made.borrow_mut().push(run_id.to_owned());
+            let minute = made.borrow().len() as i64;
+            Ok(make(out, run_id, minute, Made::default()))
+        });
+        let found = found.unwrap();
+        let noise = found.noise.clone();
+        let path = Calibrations::change(&home, |known| found.keep_in(known)).unwrap();
         assert_eq!(
             made.borrow()[..5],
             ["a-0000", "b-0000", "b-0001", "a-0001", "a-0002"].map(|id| format!("runs-{id}"))
@@ -179,8 +194,7 @@ mod tests {
     #[test]
     fn a_run_that_does_not_complete_ends_it_and_nothing_is_kept() {
         let home = std::env::temp_dir().join(format!("stepledger-no-noise-{}", std::process::id()));
-        let mut known = Calibrations::default();
-        let error = measure(&args(5, &[]), &home.join("runs"), (&home, &mut known), |out, run_id| {
+        let error = measure(&args(5, &[]), &home.join("runs"), |out, run_id| {
             let (status, reason) = (RunStatus::Failed, Some("the disk was full".to_owned()));
             Ok(Ran { dir: out.join(run_id), status, reason, refused: false, took: Duration::ZERO })
         });

@@ -1,14 +1,17 @@
 //! `stepledger doctor`: what works on this machine, what does not, and what to do about it.
 
 use std::io::Write;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 
 use super::doctor_engine;
 use super::doctor_machine::{calibration, free_space, python};
 use super::engine::Engine;
-use super::exit::{DONE, FAILED, Outcome};
+use super::exit::{DONE, FAILED, INTERRUPTED, Outcome};
+use super::interrupt::stop_flag;
 use super::show::write_json;
 use crate::report::{Check, Checkup, render_checkup};
 
@@ -28,16 +31,23 @@ pub struct DoctorArgs {
     /// Print one JSON object (documented in the README)
     #[arg(long)]
     json: bool,
-    /// Print what the engine finds, as JSON, and nothing else
-    #[arg(long, hide = true)]
-    engine: bool,
+    /// Tell what the engine finds, and nothing else, through the open file with this number
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub engine: Option<RawFd>,
+    /// With --engine: what ended an earlier process that looked at it; begin behind the last one
+    #[arg(long, value_name = "CHECK", hide = true)]
+    pub fatal: Vec<String>,
 }
 
 pub fn run(args: &DoctorArgs, engine: &impl Engine) -> Outcome {
-    if args.engine {
-        return engine.examine();
+    if args.engine.is_some() {
+        return engine.examine(args);
     }
-    let checkup = Checkup::new(env!("CARGO_PKG_VERSION"), checks(args));
+    let stop = stop_flag()?;
+    let checkup = Checkup::new(env!("CARGO_PKG_VERSION"), checks(args, &stop));
+    if stop.load(Ordering::Relaxed) {
+        return Ok(INTERRUPTED);
+    }
     let mut stdout = std::io::stdout().lock();
     if args.json {
         write_json(&mut stdout, &checkup)?;
@@ -47,8 +57,9 @@ pub fn run(args: &DoctorArgs, engine: &impl Engine) -> Outcome {
     Ok(if checkup.run_works { DONE } else { FAILED })
 }
 
-fn checks(args: &DoctorArgs) -> Vec<Check> {
-    let mut checks = doctor_engine::checks();
-    checks.extend([python(), calibration(), free_space(&args.out)]);
+fn checks(args: &DoctorArgs, stop: &AtomicBool) -> Vec<Check> {
+    let patient = || !stop.load(Ordering::Relaxed);
+    let mut checks = doctor_engine::checks(patient);
+    checks.extend([python(patient), calibration(), free_space(&args.out)]);
     checks
 }

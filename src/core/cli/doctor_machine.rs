@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::machine;
-use super::patience;
-use crate::report::{Check, file_bytes};
+use super::patience::{at_most, run};
+use crate::report::{Check, file_bytes, threads};
 use crate::store::{Calibrations, MachineCalibration, free_bytes, home};
 
 /// Importing PyTorch from a cold disk takes its time.
@@ -18,23 +18,33 @@ const LEAST_FREE_BYTES: u64 = 64 << 20;
 const PYTHON: &str = "PyTorch";
 const IMPORT: &str = "import sys, torch; print(torch.__version__, sys.executable)";
 
-/// The PyTorch that tests and `make bench` compare with.
-pub fn python() -> Check {
-    let Some(python) =
-        interpreters().into_iter().find(|path| path.components().count() == 1 || path.exists())
-    else {
-        return Check::not_run(PYTHON, "no interpreter was found");
-    };
-    let name = python.display().to_string();
-    match patience::run(Command::new(&python).args(["-c", IMPORT]), PATIENCE) {
-        Ok(said) if said.status.is_some_and(|status| status.success()) => {
-            Check::works(PYTHON, said.stdout.trim().to_owned())
+/// The PyTorch that tests and `make bench` compare with, waited for as long as `patient` holds: that of the first
+/// interpreter which has one.
+pub fn python(patient: impl Fn() -> bool) -> Check {
+    first_with_torch(interpreters(), |python| import(python, &patient))
+}
+
+fn first_with_torch(interpreters: Vec<PathBuf>, import: impl Fn(&Path) -> Result<String, String>) -> Check {
+    let mut without = Vec::new();
+    // A bare name is looked for where commands are.
+    for python in interpreters.iter().filter(|path| path.components().count() == 1 || path.exists()) {
+        match import(python) {
+            Ok(found) => return Check::works(PYTHON, found),
+            Err(why) => without.push(format!("{}: {why}", python.display())),
         }
-        Ok(said) => {
-            let why = said.stderr.trim().lines().last().unwrap_or("it did not answer").to_owned();
-            absent_python(format!("{name}: {why}"))
-        }
-        Err(error) => absent_python(format!("{name}: {error}")),
+    }
+    absent_python(without.join("; "))
+}
+
+/// Its version and the interpreter, or why it cannot be imported.
+fn import(python: &Path, patient: impl Fn() -> bool) -> Result<String, String> {
+    let soon = at_most(PATIENCE);
+    let said = run(Command::new(python).args(["-c", IMPORT]), || patient() && soon());
+    let said = said.map_err(|error| error.to_string())?;
+    match said.status {
+        Some(status) if status.success() => Ok(said.stdout.trim().to_owned()),
+        Some(_) => Err(said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned()),
+        None => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
     }
 }
 
@@ -46,7 +56,7 @@ fn absent_python(found: String) -> Check {
     )
 }
 
-/// The environment in use, the project's own, the system's.
+/// The environment in use, that of the working directory, the system's.
 fn interpreters() -> Vec<PathBuf> {
     let active = env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python"));
     active.into_iter().chain([".venv/bin/python".into(), "python3".into()]).collect()
@@ -77,11 +87,12 @@ pub fn calibration() -> Check {
 
 fn measured(known: &MachineCalibration) -> Vec<String> {
     let rates = known.rates.iter().map(|rates| {
-        let threads = rates.threads.map(|threads| format!(" with {threads} threads")).unwrap_or_default();
-        format!("rates of {}{threads} ({})", rates.device, rates.measured_at.format("%Y-%m-%d"))
+        let with = rates.threads.map(|number| format!(" with {}", threads(number))).unwrap_or_default();
+        format!("rates of {}{with} ({})", rates.device, rates.measured_at.format("%Y-%m-%d"))
     });
     let noise = known.noise.iter().map(|noise| {
-        format!("noise ±{:.2} % ({})", noise.half_width_pct, noise.measured_at.format("%Y-%m-%d"))
+        let (device, date) = (noise.device_kind(), noise.measured_at.format("%Y-%m-%d"));
+        format!("noise of {device} ±{:.2} % ({date})", noise.half_width_pct)
     });
     rates.chain(noise).collect()
 }
@@ -130,6 +141,23 @@ mod tests {
     }
 
     #[test]
+    fn an_environment_without_pytorch_does_not_hide_another() {
+        let folder = std::env::temp_dir();
+        let import = |torch: &'static str| {
+            move |python: &Path| match python == Path::new(torch) {
+                true => Ok("2.11.0".to_owned()),
+                false => Err("no module".to_owned()),
+            }
+        };
+        let both = || vec![folder.clone(), "python3".into(), folder.join("not/there")];
+        let check = first_with_torch(both(), import("python3"));
+        assert_eq!((check.standing, &*check.found), (Standing::Works, "2.11.0"));
+        let none = first_with_torch(both(), import("none"));
+        let found = format!("{}: no module; python3: no module", folder.display());
+        assert_eq!((none.standing, none.found), (Standing::Absent, found));
+    }
+
+    #[test]
     fn what_was_measured_is_listed() {
         let noise = Noise {
             device: None,
@@ -142,7 +170,7 @@ mod tests {
             flags: Vec::new(),
         };
         let known = MachineCalibration { noise: vec![noise], ..MachineCalibration::default() };
-        assert_eq!(measured(&known), ["noise ±1.25 % (1970-01-01)"]);
+        assert_eq!(measured(&known), ["noise of cpu ±1.25 % (1970-01-01)"]);
         assert_eq!(measured(&MachineCalibration::default()), [""; 0]);
     }
 }

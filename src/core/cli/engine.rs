@@ -1,6 +1,7 @@
 //! What of the command line needs libtorch.
 
 use super::calibrate::CalibrateArgs;
+use super::doctor::DoctorArgs;
 use super::exit::Outcome;
 use super::launch::launch;
 use super::run_args::RunArgs;
@@ -11,8 +12,8 @@ pub trait Engine {
     fn run(&self, args: &RunArgs) -> Outcome;
     /// Measures what a device can do at most.
     fn calibrate(&self, args: &CalibrateArgs) -> Outcome;
-    /// Prints, as JSON, the checks of `doctor` that need libtorch.
-    fn examine(&self) -> Outcome;
+    /// Tells the checks of `doctor` that need libtorch, as `--engine` says.
+    fn examine(&self, args: &DoctorArgs) -> Outcome;
 }
 
 /// Passes everything on to the engine's shared library, which reads this process's command line again.
@@ -28,7 +29,7 @@ impl Engine for Launcher {
         launch()
     }
 
-    fn examine(&self) -> Outcome {
+    fn examine(&self, _: &DoctorArgs) -> Outcome {
         launch()
     }
 }

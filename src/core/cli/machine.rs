@@ -26,3 +26,8 @@ pub fn cgroup_limit_bytes() -> Option<i64> {
 pub fn host() -> Option<String> {
     identity().host
 }
+
+/// What a program can take now: of the machine's memory, and within its control groups' limit.
+pub fn memory_left_bytes() -> Option<i64> {
+    [available_bytes(), cgroup_limit_bytes()].into_iter().flatten().min()
+}

@@ -84,6 +84,13 @@ impl Machine {
     pub fn available_in(meminfo: &str) -> Option<i64> {
         bytes_in(meminfo, "MemAvailable:")
     }
+
+    /// Its logical processors, as `/proc/cpuinfo` lists them: those too that a process may not run on (`taskset`), as they
+    /// tell machines from each other.
+    pub fn processors_in(cpuinfo: &str) -> Option<i64> {
+        let names = cpuinfo.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim());
+        Some(names.filter(|name| *name == "processor").count() as i64).filter(|count| *count > 0)
+    }
 }
 
 fn bytes_in(meminfo: &str, field: &str) -> Option<i64> {

@@ -83,4 +83,4 @@ pub use text_sweep::render_sweep;
 pub use text_timeline::render_timeline;
 pub use text_verified::render_verified;
 pub use timeline::{Change, Timeline, timeline};
-pub use units::file_bytes;
+pub use units::{file_bytes, threads};

@@ -3,14 +3,14 @@
 use super::product_rate::ProductRate;
 use super::reference::whose;
 use super::tables::{put, table};
-use super::units::pct;
+use super::units::{self, pct};
 use crate::record::{DeviceRates, MeasuredRate};
 
 /// What was measured of a device, a line each.
 pub fn render_rates(rates: &DeviceRates) -> String {
     let DeviceRates { device, card, threads, stepledger, torch, .. } = rates;
     let card = card.as_deref().map(|card| format!(", {card}")).unwrap_or_default();
-    let threads = threads.map(|threads| format!(", {threads} threads")).unwrap_or_default();
+    let threads = threads.map(|number| format!(", {}", units::threads(number))).unwrap_or_default();
     let mut table = table(&["what it can do at most", "median", "middle half", "rounds"]);
     let memory = [("memory, copy", rates.copy_gb_s), ("memory, triad", rates.triad_gb_s)];
     for (name, rate) in memory {
@@ -133,6 +133,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("1.50 TFLOP/s") && !text.contains("multiply-adds"), "{text}");
+    }
+
+    #[test]
+    fn one_thread_is_one() {
+        let text = render_rates(&DeviceRates { threads: Some(1), ..rates() });
+        assert!(text.starts_with("cpu, 1 thread, libtorch"), "{text}");
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! What is known of this machine itself, whatever is run on it: kept in `calibration.json` in the user's own folder.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::noise::{Noise, one_or_several};
 use super::{Damage, StoreError, file};
-use crate::record::{DeviceRates, Machine, instant};
+use crate::record::{DeviceRates, Machine};
 
 const FILE: &str = "calibration.json";
+/// Held by whoever changes the file.
+const LOCK: &str = "calibration.lock";
 
 /// The calibrations of a user's machines; a home folder may be shared by several.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -38,52 +40,6 @@ pub struct MachineCalibration {
     pub other: Map<String, Value>,
 }
 
-/// How much runs of the same program differ here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Noise {
-    #[serde(with = "instant")]
-    pub measured_at: DateTime<Utc>,
-    /// The device that computed, such as `cpu`. Where it was not written down, the flags tell it.
-    #[serde(default)]
-    pub device: Option<String>,
-    /// Pairs of runs of the same program.
-    pub pairs: usize,
-    /// Half the width of Student's 95 % interval of the pairs' log ratios, in percent.
-    pub half_width_pct: f64,
-    /// The standard deviation of the pairs' log ratios, in percent.
-    pub pair_sd_pct: f64,
-    /// The mean log ratio in percent, which would be 0 if chance had no part in it.
-    pub mean_pct: f64,
-    pub step_ms: f64,
-    /// The flags of `stepledger run` that it was measured with.
-    pub flags: Vec<String>,
-}
-
-impl Noise {
-    fn is_of(&self, device: &str) -> bool {
-        let by_flags = if self.flags.iter().any(|flag| flag.contains("cuda")) { "cuda" } else { "cpu" };
-        kind(self.device.as_deref().unwrap_or(by_flags)) == kind(device)
-    }
-}
-
-/// `cuda` of `cuda:1`: the cards of one machine are as noisy as each other.
-fn kind(device: &str) -> &str {
-    device.split(':').next().unwrap_or(device)
-}
-
-fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Noise>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrSeveral {
-        One(Box<Noise>),
-        Several(Vec<Noise>),
-    }
-    Ok(match OneOrSeveral::deserialize(deserializer)? {
-        OneOrSeveral::One(noise) => vec![*noise],
-        OneOrSeveral::Several(noises) => noises,
-    })
-}
-
 /// The user's own folder: `$STEPLEDGER_HOME`, else `$XDG_STATE_HOME/stepledger`, else
 /// `~/.local/state/stepledger`. `None` where none of them is set.
 pub fn home() -> Option<PathBuf> {
@@ -105,9 +61,22 @@ impl Calibrations {
         serde_json::from_str(&text).map_err(|error| StoreError::Damaged { path, damage: Damage::Json(error) })
     }
 
-    /// Keeps them; returns the file.
-    pub fn save(&self, home: &Path) -> Result<PathBuf, StoreError> {
-        fs::create_dir_all(home).map_err(|source| StoreError::Write { path: home.to_owned(), source })?;
+    /// Changes those kept in `home` and returns their file. Who changes it at the same time is waited for, so that nobody
+    /// loses what another has measured.
+    pub fn change(home: &Path, change: impl FnOnce(&mut Calibrations)) -> Result<PathBuf, StoreError> {
+        let _turn = turn(home)?;
+        let mut known = Calibrations::load(home)?;
+        change(&mut known);
+        known.save(home)
+    }
+
+    /// Whether they could be changed: something that takes long to measure is not begun where it could not be kept.
+    pub fn check(home: &Path) -> Result<(), StoreError> {
+        turn(home)?;
+        Calibrations::load(home).map(drop)
+    }
+
+    fn save(&self, home: &Path) -> Result<PathBuf, StoreError> {
         let path = home.join(FILE);
         let unwritten =
             |source: serde_json::Error| StoreError::Write { path: path.clone(), source: source.into() };
@@ -130,6 +99,16 @@ impl Calibrations {
         });
         &mut self.machines[place]
     }
+}
+
+/// The lock on `home`, for as long as the file is open. Where the file system knows no locks there is none.
+fn turn(home: &Path) -> Result<File, StoreError> {
+    fs::create_dir_all(home).map_err(|source| StoreError::Write { path: home.to_owned(), source })?;
+    let path = home.join(LOCK);
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(|source| StoreError::Write { path, source })?;
+    let _ = file.lock();
+    Ok(file)
 }
 
 impl MachineCalibration {
@@ -172,6 +151,10 @@ impl MachineCalibration {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use chrono::DateTime;
+
     use super::*;
     use crate::record::MeasuredRate;
 
@@ -208,20 +191,31 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_that_of_a_kind_of_device() {
-        let one = r#"{"measured_at":"2026-01-31T12:00:00Z","pairs":5,"half_width_pct":8.0,"pair_sd_pct":2.0,
-            "mean_pct":0.1,"step_ms":10.0,"flags":["--device","cuda:1"]}"#;
-        let text = format!(r#"{{"host":"a","cpu":null,"logical_cpus":2,"noise":{one}}}"#);
-        let mut machine: MachineCalibration = serde_json::from_str(&text).unwrap();
-        assert!(machine.noise_of("cuda:0").is_some() && machine.noise_of("cpu").is_none());
-        let of_cpu = Noise { device: Some("cpu".to_owned()), pairs: 7, ..machine.noise[0].clone() };
-        machine.keep_noise("cpu", of_cpu.clone());
-        machine.keep_noise("cpu", Noise { pairs: 9, ..of_cpu });
-        let pairs = |device| machine.noise_of(device).map(|noise| noise.pairs);
-        assert_eq!((pairs("cuda"), pairs("cpu"), machine.noise.len()), (Some(5), Some(9), 2));
-        let again: MachineCalibration =
-            serde_json::from_str(&serde_json::to_string(&machine).unwrap()).unwrap();
-        assert_eq!(again, machine);
+    fn those_who_measure_at_the_same_time_lose_nothing() {
+        let home = env::temp_dir().join(format!("stepledger-turns-{}", std::process::id()));
+        let names: Vec<String> = (0..16).map(|card| format!("cuda:{card}")).collect();
+        thread::scope(|scope| {
+            for name in &names {
+                scope.spawn(|| {
+                    let keep = |known: &mut Calibrations| {
+                        known.of_mut(&Machine::default()).keep(rates(name, None, 9.0));
+                    };
+                    Calibrations::change(&home, keep).unwrap()
+                });
+            }
+        });
+        let kept = Calibrations::load(&home).unwrap();
+        let kept = kept.of(&Machine::default()).unwrap();
+        assert!(names.iter().all(|name| kept.rates_of(name, None).is_some()), "{kept:?}");
+        fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_written_to_is_told_before() {
+        for home in ["/proc/version/home", "/proc/not/there"] {
+            let error = Calibrations::check(Path::new(home)).unwrap_err().to_string();
+            assert!(error.contains("/proc/"), "{error}");
+        }
     }
 
     #[test]

@@ -61,8 +61,13 @@ mod tests {
             "NVIDIA A40",
             "NVIDIA RTX A6000",
             "NVIDIA L40",
+            "NVIDIA A10G",
             "NVIDIA H100 NVL",
             "NVIDIA H200",
+            "NVIDIA H200 NVL",
+            "NVIDIA GH200 480GB",
+            "Tesla V100-PCIE-16GB",
+            "Tesla V100-PCIE-32GB",
             "NVIDIA B200",
             "NVIDIA GeForce RTX 5090",
         ];
@@ -70,6 +75,22 @@ mod tests {
             assert!(datasheet(name).is_some_and(|sheet| sheet.f32_tflop_s.is_some()), "{name}");
         }
         assert!(datasheets().iter().all(|sheet| sheet.f32_tflop_s.is_some()));
+    }
+
+    #[test]
+    fn documents_that_have_editions_are_named_with_theirs() {
+        for family in ["V100", "A100", "A10G", "H100", "H200", "GH200", "B200"] {
+            for sheet in datasheets().iter().filter(|sheet| sheet.card.split(' ').next() == Some(family)) {
+                let edition = sheet.source.split_once(", ").map(|(_, edition)| edition).unwrap_or_default();
+                assert!(edition.contains(|c: char| c.is_ascii_digit()), "{}: {}", sheet.card, sheet.source);
+            }
+        }
+    }
+
+    #[test]
+    fn figures_of_one_card_come_from_one_document() {
+        let b200 = datasheet("NVIDIA B200").unwrap();
+        assert_eq!((b200.f32_tflop_s, b200.bandwidth_gb_s), (Some(75.0), 7700.0), "HGX B200's column");
     }
 
     #[test]

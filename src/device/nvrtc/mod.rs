@@ -24,6 +24,15 @@ impl Version {
     pub(super) const fn new(major: i32, minor: i32) -> Version {
         Version { major, minor }
     }
+
+    /// From one number, as CUDA counts: 13.2 is 13020.
+    pub const fn of_number(number: i32) -> Version {
+        Version::new(number / 1000, number % 1000 / 10)
+    }
+
+    pub const fn major(self) -> i32 {
+        self.major
+    }
 }
 
 impl fmt::Display for Version {

@@ -1,69 +1,95 @@
 //! GPUs: libtorch's CUDA half, the driver, the cards, the compiler.
 
+use std::env;
 use std::fmt::Display;
 
-use crate::device::{Card, Compiler, DeviceError, cards, driver_cuda, nvml_driver};
+use super::bus;
+use crate::device::{Card, CompanionError, Compiler, DeviceError, cards, driver_cuda, nvml_driver};
 use crate::probe::load_cuda;
 use crate::rates::computes;
 use crate::report::{Check, file_bytes};
 use crate::train::device;
 
-const WITHOUT: &str = "needed for --device cuda only; --device cpu does without";
+/// `--device cpu` does without all of this.
+pub const OTHER_LIBTORCH: &str =
+    "install a libtorch for CUDA; needed for --device cuda only; --device cpu does without";
+pub const ASK_THE_DRIVER: &str =
+    "look at `nvidia-smi`; needed for --device cuda only; --device cpu does without";
 
-pub fn checks() -> Vec<Check> {
-    let (half, driver) = (half(), driver());
-    let mut checks = vec![half, driver];
-    checks.extend(all_cards());
-    checks.extend([libtorch_on_gpu(), nvml(), compiler()]);
-    checks
-}
+pub const HALF: &str = "libtorch for CUDA";
 
-fn half() -> Check {
-    const NAME: &str = "libtorch for CUDA";
+pub fn half() -> Check {
     match load_cuda() {
-        Ok(()) => Check::works(NAME, "libtorch_cuda.so is loaded"),
-        Err(why) => Check::absent(NAME, why, format!("install a libtorch for CUDA; {WITHOUT}")),
+        Ok(()) => Check::works(HALF, "libtorch_cuda.so is loaded"),
+        Err(why) => Check::absent(HALF, why, OTHER_LIBTORCH),
     }
 }
 
-fn driver() -> Check {
-    const NAME: &str = "CUDA driver";
+pub const DRIVER: &str = "CUDA driver";
+
+pub fn driver() -> Check {
     match driver_cuda() {
-        Ok(version) => Check::works(NAME, format!("libcuda.so.1, for CUDA {version} and older")),
-        Err(DeviceError::NoDriver) => {
-            Check::absent(NAME, "libcuda.so.1 was not found", format!("install NVIDIA's driver; {WITHOUT}"))
-        }
-        Err(error) => Check::fails(NAME, error.to_string(), format!("look at `nvidia-smi`; {WITHOUT}")),
+        Ok(version) => Check::works(DRIVER, format!("libcuda.so.1, for CUDA {version} and older")),
+        Err(DeviceError::NoDriver) => Check::absent(
+            DRIVER,
+            "libcuda.so.1 was not found",
+            "install NVIDIA's driver; needed for --device cuda only; --device cpu does without",
+        ),
+        Err(error) => Check::fails(DRIVER, error.to_string(), ASK_THE_DRIVER),
     }
 }
 
-fn all_cards() -> Vec<Check> {
-    match cards() {
-        Ok(cards) if cards.is_empty() => vec![no_card("the driver knows none")],
+pub const GPU: &str = "GPU";
+
+pub fn all_cards() -> Vec<Check> {
+    match known(cards(), bus::cards(), env::var("CUDA_VISIBLE_DEVICES").ok().as_deref()) {
         Ok(cards) => cards.iter().map(card).collect(),
-        Err(DeviceError::NoDriver) => vec![Check::not_run("GPU", "there is no driver to ask")],
-        Err(error) => vec![no_card(error)],
+        Err(check) => vec![check],
     }
 }
 
-fn no_card(why: impl Display) -> Check {
-    let way_out = "look at `nvidia-smi`, and at CUDA_VISIBLE_DEVICES; --device cpu does without";
-    Check::absent("GPU", why.to_string(), way_out)
+/// The cards that there are, or what is found instead. A driver that is there and refuses is told from a machine without
+/// a GPU, also where it says itself that there is none, while the machine's bus has one.
+fn known(
+    cards: Result<Vec<Card>, DeviceError>,
+    on_bus: usize,
+    visible: Option<&str>,
+) -> Result<Vec<Card>, Check> {
+    let why = match cards {
+        Ok(cards) if !cards.is_empty() => return Ok(cards),
+        Err(DeviceError::NoDriver) => return Err(Check::not_run(GPU, "there is no driver to ask")),
+        Ok(_) => DeviceError::NoGpu,
+        Err(error) => error,
+    };
+    Err(match (&why, visible) {
+        (DeviceError::NoGpu, Some(visible)) => {
+            let why = format!("{why}; CUDA_VISIBLE_DEVICES is {visible:?}");
+            Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without")
+        }
+        (DeviceError::NoGpu, None) if on_bus == 0 => Check::absent(GPU, why.to_string(), ASK_THE_DRIVER),
+        (DeviceError::NoGpu, None) => broken(format!("{why}, but the machine has {on_bus} of NVIDIA's")),
+        _ => broken(why),
+    })
+}
+
+fn broken(why: impl Display) -> Check {
+    Check::fails(GPU, why.to_string(), ASK_THE_DRIVER)
 }
 
 fn card(card: &Card) -> Check {
     let Card { ordinal, name, arch, memory_bytes } = card;
     let found =
         format!("{name}, compute capability {}.{}, {}", arch.major, arch.minor, file_bytes(*memory_bytes));
-    Check::works(&format!("GPU {ordinal}"), found)
+    Check::works(&format!("{GPU} {ordinal}"), found)
 }
 
-const ON_GPU: &str = "libtorch on a GPU";
+pub const ON_GPU: &str = "libtorch on a GPU";
 
 /// Whether libtorch sees what the driver sees, and computes on all of it.
-fn libtorch_on_gpu() -> Check {
+pub fn libtorch_on_gpu() -> Check {
     match (cards(), device("cuda")) {
-        (Err(_), _) => Check::not_run(ON_GPU, "there is no GPU"),
+        (Err(DeviceError::NoDriver | DeviceError::NoGpu), _) => Check::not_run(ON_GPU, "there is no GPU"),
+        (Err(_), _) => Check::not_run(ON_GPU, "the driver does not tell which GPUs there are"),
         (Ok(cards), _) if cards.is_empty() => Check::not_run(ON_GPU, "there is no GPU"),
         (Ok(cards), Ok(_)) => computing(&cards, |name| {
             let device = device(name).map_err(|error| error.to_string())?;
@@ -88,30 +114,35 @@ fn computing(cards: &[Card], compute: impl Fn(&str) -> Result<(), String>) -> Ch
         return Check::works(ON_GPU, format!("computes on {well}"));
     }
     let beside = if well.is_empty() { String::new() } else { format!("; it computes on {well}") };
-    let way_out = format!(
-        "use another GPU, or a libtorch with kernels for this one's compute capability; if it has them, look at `nvidia-smi`; \
-         {WITHOUT}"
-    );
+    let way_out = "use another GPU, or a libtorch with kernels for this one's compute capability; if it has them, look at `nvidia-smi`; \
+         needed for --device cuda only; --device cpu does without";
     Check::fails(ON_GPU, ill.join("; ") + &beside, way_out)
 }
 
-fn nvml() -> Check {
-    const NAME: &str = "NVML";
-    match nvml_driver() {
-        Ok(version) => Check::works(NAME, format!("driver {version}")),
-        Err(error) => {
-            Check::absent(NAME, error.to_string(), "it comes with NVIDIA's driver; nothing here rests on it")
+pub const NVML: &str = "NVML";
+
+pub fn nvml() -> Check {
+    told_by_nvml(nvml_driver())
+}
+
+/// One that is there and fails tells of a driver that is not in order.
+fn told_by_nvml(driver: Result<String, CompanionError>) -> Check {
+    match driver {
+        Ok(version) => Check::works(NVML, format!("driver {version}")),
+        Err(error @ CompanionError::NotFound { .. }) => {
+            Check::absent(NVML, error.to_string(), "it comes with NVIDIA's driver; nothing here rests on it")
         }
+        Err(error) => Check::fails(NVML, error.to_string(), ASK_THE_DRIVER),
     }
 }
 
-fn compiler() -> Check {
-    const NAME: &str = "NVRTC";
+pub const NVRTC: &str = "NVRTC";
+pub const COMPILER_IS_FOR: &str = "needed for --adamw kernel and for calibrating a GPU only";
+
+pub fn compiler() -> Check {
     match Compiler::find() {
-        Ok(compiler) => Check::works(NAME, compiler.version().to_string()),
-        Err(error) => {
-            Check::absent(NAME, error.to_string(), "needed for --adamw kernel and for calibrating a GPU only")
-        }
+        Ok(compiler) => Check::works(NVRTC, compiler.version().to_string()),
+        Err(error) => Check::absent(NVRTC, error.to_string(), COMPILER_IS_FOR),
     }
 }
 
@@ -145,6 +176,30 @@ mod tests {
     fn cards_that_compute_are_named() {
         let check = computing(&two_cards(), |_| Ok(()));
         assert_eq!((check.standing, &*check.found), (Standing::Works, "computes on cuda:0, cuda:1"));
+    }
+
+    #[test]
+    fn a_driver_that_refuses_is_told_from_a_machine_without_a_gpu() {
+        let standing = |cards: Result<Vec<Card>, DeviceError>, on_bus, visible| {
+            known(cards, on_bus, visible).unwrap_err().standing
+        };
+        let (absent, fails) = (Standing::Absent, Standing::Fails);
+        assert_eq!(standing(Err(DeviceError::NoDriver), 1, None), Standing::NotRun);
+        assert_eq!(standing(Err(DeviceError::NoGpu), 0, None), absent);
+        assert_eq!(standing(Ok(Vec::new()), 1, Some("")), absent, "hidden");
+        assert_eq!(standing(Err(DeviceError::NoGpu), 1, None), fails, "the bus has one");
+        assert_eq!(standing(Err(DeviceError::StubDriver), 0, Some("0")), fails);
+        assert_eq!(known(Ok(two_cards().to_vec()), 0, None).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_nvml_that_fails_is_told_from_none() {
+        let library = "libnvidia-ml.so.1";
+        let none = told_by_nvml(Err(CompanionError::NotFound { library }));
+        assert_eq!((none.standing, &*none.found), (Standing::Absent, "libnvidia-ml.so.1 was not found"));
+        let failed = told_by_nvml(Err(CompanionError::Failed { library, function: "nvmlInit_v2", code: 18 }));
+        assert_eq!((failed.standing, failed.needed), (Standing::Fails, false));
+        assert!(failed.found.contains("another version"), "{failed:?}");
     }
 
     #[test]

@@ -5,20 +5,16 @@ use std::path::Path;
 
 use crate::device::libtorch_folder;
 use crate::probe::{machine, self_test, torch_version};
-use crate::report::Check;
+use crate::report::{Check, threads};
 
-const LIBTORCH: &str = "libtorch";
+pub const LIBTORCH: &str = "libtorch";
+pub const REPORT: &str = "please report this as a bug";
 
 /// Which libtorch this process has loaded, against the one that this was built for.
 pub fn version() -> Check {
     let built = torch_version();
     let Some(folder) = libtorch_folder() else {
-        return Check::fails(
-            LIBTORCH,
-            "it is not among this process's libraries",
-            "please report this as a bug",
-        )
-        .needed();
+        return Check::fails(LIBTORCH, "it is not among this process's libraries", REPORT).needed();
     };
     check(&built, loaded_version(&folder), &folder).needed()
 }
@@ -31,8 +27,8 @@ fn check(built: &str, loaded: Option<String>, folder: &Path) -> Check {
         }
         // `2.11.0+cu130` is 2.11.0 built for CUDA 13.0.
         Some(loaded) if loaded.split('+').next() == Some(built) => {
-            let threads = machine().torch_threads.unwrap_or(1);
-            Check::works(LIBTORCH, format!("{loaded} in {at}, {threads} threads"))
+            let threads = threads(machine().torch_threads.unwrap_or(1));
+            Check::works(LIBTORCH, format!("{loaded} in {at}, {threads}"))
         }
         Some(loaded) => {
             let way_out = format!(
@@ -53,11 +49,11 @@ fn loaded_version(folder: &Path) -> Option<String> {
     version.or_else(|| Some(fs::read_to_string(root.join("build-version")).ok()?.trim().to_owned()))
 }
 
-const HOOK: &str = "allocator hook";
+pub const HOOK: &str = "allocator hook";
+pub const WITHOUT_HOOK: &str = "please report this as a bug; `run --trace phases` works without the hook";
 
 /// Whether the hook sees what is made, and files every byte.
 pub fn hook() -> Check {
-    let report = "please report this as a bug; `run --trace phases` works without the hook";
     match self_test() {
         Ok(test) if test.passed() => {
             Check::works(HOOK, format!("{} of {} tensors seen, difference 0 bytes", test.seen, test.made))
@@ -68,9 +64,9 @@ pub fn hook() -> Check {
                 "{} of {} tensors seen, {} events dropped, difference {} bytes",
                 test.seen, test.made, test.dropped_events, test.difference_bytes
             );
-            Check::fails(HOOK, found, report).needed()
+            Check::fails(HOOK, found, WITHOUT_HOOK).needed()
         }
-        Err(error) => Check::fails(HOOK, error.to_string(), report).needed(),
+        Err(error) => Check::fails(HOOK, error.to_string(), WITHOUT_HOOK).needed(),
     }
 }
 

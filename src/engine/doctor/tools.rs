@@ -3,58 +3,66 @@
 use std::env;
 use std::path::Path;
 
+use stepledger_core::cli::{NVTX_TOOL, NVTX_VARIABLE};
+
 use crate::device::{Cache, cupti_version, nvtx_tool};
+use crate::probe::self_test;
 use crate::report::{Check, file_bytes};
 use crate::store::free_bytes;
 
-/// How tools say where the library is that listens to NVTX ranges.
-const NVTX_TOOL: &str = "NVTX_INJECTION64_PATH";
+pub const CUPTI: &str = "CUPTI";
+pub const CUPTI_COMES_WITH: &str = "it comes with libtorch for CUDA; nothing here rests on it";
 
-pub fn checks() -> Vec<Check> {
-    let tool = env::var(NVTX_TOOL).ok().filter(|path| !path.is_empty());
-    vec![cupti(), nvtx(tool.as_deref()), kernels(Cache::standard().folder())]
-}
-
-fn cupti() -> Check {
-    const NAME: &str = "CUPTI";
+pub fn cupti() -> Check {
     match cupti_version() {
-        Ok(version) => Check::works(NAME, format!("version {version}")),
-        Err(error) => Check::absent(
-            NAME,
-            error.to_string(),
-            "it comes with libtorch for CUDA; nothing here rests on it",
-        ),
+        Ok(version) => Check::works(CUPTI, format!("version {version}")),
+        Err(error) => Check::absent(CUPTI, error.to_string(), CUPTI_COMES_WITH),
     }
 }
 
+/// The way out of all that a tool can do.
+pub const UNSET: &str = "unset NVTX_INJECTION64_PATH";
+
+/// The tool that this process was given, which sees a probe as it would see that of a run.
+pub fn attached() -> Check {
+    let tool = env::var(NVTX_VARIABLE).ok().filter(|path| !path.is_empty());
+    let check = nvtx(tool.as_deref());
+    if tool.is_some() {
+        // A tool that ends its process does so here. What else comes of the probe is told as what the hook is found to be.
+        let _ = self_test();
+    }
+    check
+}
+
 fn nvtx(tool: Option<&str>) -> Check {
-    const NAME: &str = "NVTX tool";
     match tool {
         None => Check::absent(
-            NAME,
+            NVTX_TOOL,
             "none is attached",
             "`nsys profile stepledger run …` attaches one, which sees phases and scopes",
         ),
         Some(path) => match nvtx_tool(Path::new(path)) {
-            Ok(()) => Check::works(NAME, format!("{path} can be loaded and takes ranges")),
-            Err(error) => {
-                Check::fails(NAME, format!("{NVTX_TOOL} is {path}: {error}"), format!("unset {NVTX_TOOL}"))
-            }
+            Ok(()) => Check::works(NVTX_TOOL, format!("{path} can be loaded and takes ranges")),
+            Err(error) => Check::fails(NVTX_TOOL, format!("{NVTX_VARIABLE} is {path}: {error}"), UNSET),
         },
     }
 }
 
-fn kernels(folder: Option<&Path>) -> Check {
-    const NAME: &str = "kernel cache";
+pub const CACHE: &str = "kernel cache";
+pub const OTHER_HOME: &str = "set STEPLEDGER_HOME to a folder that can be written to; without one kernels are compiled again each time";
+
+/// The folder of compiled kernels.
+pub fn kernels() -> Check {
+    kernels_in(Cache::standard().folder())
+}
+
+fn kernels_in(folder: Option<&Path>) -> Check {
     let Some(folder) = folder else {
-        return Check::absent(NAME, "there is no folder for it: HOME is not set", "set STEPLEDGER_HOME");
+        return Check::absent(CACHE, "there is no folder for it: HOME is not set", "set STEPLEDGER_HOME");
     };
     match free_bytes(folder) {
-        Ok(bytes) => Check::works(NAME, format!("{}, {} free", folder.display(), file_bytes(bytes))),
-        Err(error) => {
-            let way_out = "set STEPLEDGER_HOME to a folder that can be written to; without one kernels are compiled again each time";
-            Check::fails(NAME, error.to_string(), way_out)
-        }
+        Ok(bytes) => Check::works(CACHE, format!("{}, {} free", folder.display(), file_bytes(bytes))),
+        Err(error) => Check::fails(CACHE, error.to_string(), OTHER_HOME),
     }
 }
 
@@ -94,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_cache_that_cannot_be_written_to_is_told_and_not_needed() {
-        let check = kernels(Some(Path::new("/proc/version/kernels")));
+        let check = kernels_in(Some(Path::new("/proc/version/kernels")));
         assert_eq!((check.standing, check.needed), (Standing::Fails, false), "{check:?}");
-        assert_eq!(kernels(None).standing, Standing::Absent);
+        assert_eq!(kernels_in(None).standing, Standing::Absent);
     }
 }

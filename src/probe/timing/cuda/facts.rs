@@ -4,6 +4,7 @@ use cudarc::driver::{result, sys};
 
 use super::driver::Context;
 use super::{CudaError, nvml};
+use crate::device::driver_cuda;
 use crate::record::DeviceFacts;
 
 /// The facts of the device with this number, as far as anyone tells them, and what is missing of them.
@@ -18,7 +19,7 @@ pub fn device_facts(ordinal: i32) -> Result<(DeviceFacts, Vec<String>), CudaErro
         multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         device_memory_bytes: memory.map(|(_, total)| total as i64),
         device_free_bytes: memory.map(|(free, _)| free as i64),
-        cuda_driver_version: driver_version().map(version),
+        cuda_driver_version: driver_cuda().ok().map(|version| version.to_string()),
         cuda_runtime_version: runtime_version().map(version),
         allocator_settings: allocator_settings(),
         ..DeviceFacts::default()
@@ -45,17 +46,6 @@ fn compute_capability(device: sys::CUdevice) -> Option<String> {
     let major = part(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = part(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     Some(format!("{major}.{minor}"))
-}
-
-/// The newest CUDA that the driver serves; `None` without a driver.
-pub fn driver_version() -> Option<i32> {
-    // SAFETY: looks for a library by name. cudarc panics on any call if it is missing, so ask first.
-    if !unsafe { sys::is_culib_present() } {
-        return None;
-    }
-    let mut version = 0;
-    // SAFETY: writes one number to a place of ours.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().ok().map(|()| version)
 }
 
 /// Asks the CUDA runtime that libtorch has loaded; none is loaded for it.

@@ -1,6 +1,6 @@
 //! Why libtorch sees no GPU: it says nothing but their number.
 
-use super::facts::{driver_version, version};
+use crate::device::{DeviceError, Version, cards, driver_cuda};
 
 /// What to tell where libtorch, with its CUDA half loaded, sees no GPU.
 pub fn why_no_gpu() -> String {
@@ -9,27 +9,39 @@ pub fn why_no_gpu() -> String {
                 stepledger::probe::load_cuda() before anything else"
             .to_owned();
     }
-    why(driver_version(), i32::try_from(tch::utils::version_cudart()).ok())
+    let libtorch = i32::try_from(tch::utils::version_cudart()).ok().map(Version::of_number);
+    why(driver_cuda(), libtorch, cards().err())
 }
 
-/// From the newest CUDA that the driver serves, and the one that libtorch was built for, as CUDA counts.
-fn why(driver: Option<i32>, libtorch: Option<i32>) -> String {
-    const MAJOR: i32 = 1000;
-    match (driver, libtorch) {
-        (None, _) => "libtorch sees no GPU: NVIDIA's driver (libcuda.so.1) was not found; install it, or use --device cpu"
-            .to_owned(),
+/// From the newest CUDA that the driver serves, the one that libtorch was built for, and what the driver refuses where it
+/// refuses to count its GPUs.
+fn why(
+    driver: Result<Version, DeviceError>,
+    libtorch: Option<Version>,
+    refusal: Option<DeviceError>,
+) -> String {
+    let driver = match driver {
+        Ok(driver) => driver,
+        Err(DeviceError::NoDriver) => {
+            return "libtorch sees no GPU: NVIDIA's driver (libcuda.so.1) was not found; install it, or use --device cpu"
+                .to_owned();
+        }
+        Err(error) => return format!("libtorch sees no GPU: {error}"),
+    };
+    match (libtorch, refusal) {
         // Within a major version, libtorch runs on older drivers too.
-        (Some(driver), Some(libtorch)) if driver / MAJOR < libtorch / MAJOR => format!(
-            "libtorch sees no GPU: NVIDIA's driver serves CUDA up to {}, and this libtorch was built for CUDA {}; install \
-             a newer driver, or a libtorch for CUDA {}",
-            version(driver),
-            version(libtorch),
-            driver / MAJOR,
+        (Some(libtorch), _) if driver.major() < libtorch.major() => format!(
+            "libtorch sees no GPU: NVIDIA's driver serves CUDA up to {driver}, and this libtorch was built for CUDA \
+             {libtorch}; install a newer driver, or a libtorch for CUDA {}",
+            driver.major(),
         ),
-        (Some(driver), _) => format!(
-            "libtorch sees no GPU, and NVIDIA's driver (for CUDA {} and older) is there; look at `nvidia-smi`, and at \
-             CUDA_VISIBLE_DEVICES",
-            version(driver),
+        (_, Some(error)) if !matches!(error, DeviceError::NoGpu) => format!(
+            "libtorch sees no GPU, and NVIDIA's driver (for CUDA {driver} and older) is there and refuses: {error}; look \
+             at `nvidia-smi`"
+        ),
+        _ => format!(
+            "libtorch sees no GPU, and NVIDIA's driver (for CUDA {driver} and older) is there; look at `nvidia-smi`, and \
+             at CUDA_VISIBLE_DEVICES"
         ),
     }
 }
@@ -38,15 +50,24 @@ fn why(driver: Option<i32>, libtorch: Option<i32>) -> String {
 mod tests {
     use super::*;
 
+    const LIBTORCH: Option<Version> = Some(Version::of_number(13000));
+
+    fn check(driver: Result<i32, DeviceError>, refusal: Option<DeviceError>, words: &[&str]) {
+        let message = why(driver.map(Version::of_number), LIBTORCH, refusal);
+        assert!(words.iter().all(|words| message.contains(words)), "{message}");
+    }
+
     #[test]
     fn an_old_driver_is_told_from_none_and_from_hidden_gpus() {
-        let check = |driver, words: &[&str]| {
-            let message = why(driver, Some(13000));
-            assert!(words.iter().all(|words| message.contains(words)), "{message}");
-        };
-        check(None, &["libcuda.so.1", "was not found", "--device cpu"]);
-        check(Some(12040), &["up to 12.4", "built for CUDA 13.0", "a newer driver", "for CUDA 12"]);
-        check(Some(13000), &["for CUDA 13.0 and older", "CUDA_VISIBLE_DEVICES"]);
-        check(Some(13020), &["CUDA_VISIBLE_DEVICES"]);
+        check(Err(DeviceError::NoDriver), None, &["libcuda.so.1", "was not found", "--device cpu"]);
+        check(Ok(12040), None, &["up to 12.4", "built for CUDA 13.0", "a newer driver", "for CUDA 12"]);
+        check(Ok(13000), Some(DeviceError::NoGpu), &["for CUDA 13.0 and older", "CUDA_VISIBLE_DEVICES"]);
+        check(Ok(13020), None, &["CUDA_VISIBLE_DEVICES"]);
+    }
+
+    #[test]
+    fn a_stub_and_a_driver_that_refuses_are_not_taken_for_a_driver_that_is_missing() {
+        check(Err(DeviceError::StubDriver), None, &["is a stub", "LD_LIBRARY_PATH"]);
+        check(Ok(13000), Some(DeviceError::StubDriver), &["is there and refuses", "nvidia-smi"]);
     }
 }
