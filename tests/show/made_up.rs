@@ -22,10 +22,13 @@ pub struct Plan {
     pub layers: i64,
     /// The loss of every step is kept.
     pub leak: bool,
+    /// On a GPU, whose every step takes 10 ms: the loss is read in every so manieth. A CPU's is read in each.
+    pub waits_every: Option<i64>,
 }
 
 impl Plan {
-    pub const USUAL: Plan = Plan { steps: 14, warmup: 2, trace: Trace::Ops, layers: LAYERS, leak: false };
+    pub const USUAL: Plan =
+        Plan { steps: 14, warmup: 2, trace: Trace::Ops, layers: LAYERS, leak: false, waits_every: None };
 
     /// Writes the run and returns its lifetimes.
     pub fn write(self, out: &Path, run_id: &str) -> Vec<AllocationRow> {
@@ -47,14 +50,25 @@ impl Plan {
         lifetimes
     }
 
+    fn waits(self, step: i64) -> bool {
+        (step + 1) % self.waits_every.unwrap_or(1) == 0
+    }
+
+    /// The host hands a step over in 1 ms, and then waits for all that it has handed over.
+    fn wall_ns(self, step: i64) -> i64 {
+        const HOST_NS: i64 = STEP_NS / 10;
+        let every = self.waits_every.unwrap_or(1);
+        if self.waits(step) { every * STEP_NS - (every - 1) * HOST_NS } else { HOST_NS }
+    }
+
     fn step(self, step: i64, moments: &[LedgerMoment]) -> StepRow {
         let peak = moments.iter().find(|row| row.moment == Moment::Peak);
         StepRow {
             step,
             warmup: step < self.warmup,
             started_at: start() + TimeDelta::nanoseconds(begin_ns(step)),
-            wall_ns: STEP_NS,
-            loss: Some(loss(step)),
+            wall_ns: self.wall_ns(step),
+            loss: self.waits(step).then(|| loss(step)),
             tokens: Some(100),
             device_busy_pct: Some(90.0),
             cpu_wait_ns: Some(1_000_000),
@@ -84,7 +98,7 @@ impl Plan {
             started_at: start(),
             finished_at: None,
             config: serde_json::Map::new(),
-            device: "cpu".to_owned(),
+            device: if self.waits_every.is_some() { "cuda:0" } else { "cpu" }.to_owned(),
             parameters: Some(3 * self.layers),
             trace: self.trace,
             capacity_bytes: None,

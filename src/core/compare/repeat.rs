@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Unusable;
 use crate::record::{LedgerMoment, Phase, RunRow, RunStatus, SpanKind, StepRow};
-use crate::stats::{RunEstimate, Settled, TRIM, trimmed_mean};
+use crate::stats::{Cycles, RunEstimate, Settled, StepEnd, TRIM, trimmed_mean};
 use crate::store::PhaseTime;
 
 /// The largest share of a run's time that the instruments may have cost.
@@ -28,7 +28,7 @@ pub struct Repeat {
     pub run_id: String,
     pub started_at: DateTime<Utc>,
     pub finished_at: Option<DateTime<Utc>>,
-    /// Of the measured steps' wall times, in nanoseconds.
+    /// Of the measured steps' wall times, in nanoseconds; on a GPU that is waited for now and then, of whole cycles.
     pub time: RunEstimate,
     /// The trimmed mean of the logarithms of a phase's times, over the same steps; `None` where it did not run.
     pub phases: [Option<f64>; Phase::ALL.len()],
@@ -71,9 +71,9 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
-        let cycle = cycle(phases, &measured);
-        let (time, settled) = step_times(&measured, cycle, steps.len())?;
-        let kept: Vec<i64> = measured[settled.warmup..].iter().map(|step| step.step).collect();
+        let (timed, cycle) = timed(tables)?;
+        let (time, settled) = step_times(&timed, cycle, steps.len())?;
+        let kept: Vec<i64> = timed[settled.warmup..].iter().map(|step| step.step).collect();
         Ok(Repeat {
             run_id: run.run_id.clone(),
             started_at: run.started_at,
@@ -89,9 +89,31 @@ impl Repeat {
     }
 }
 
+/// The measured steps whose time is known, one whole cycle after the other, and how many a cycle has: as many as lie
+/// between two waits for the device, and as make whole cycles of accumulation.
+fn timed(tables: &RunTables) -> Result<(Vec<&StepRow>, usize), Unusable> {
+    let RunTables { run, steps, phases, .. } = tables;
+    let end = |step: &StepRow| StepEnd { warmup: step.warmup, waited: run.waited(step.loss) };
+    let cycles = Cycles::of(&steps.iter().map(end).collect::<Vec<_>>());
+    if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
+        return Err(Unusable::NoWholeCycle);
+    }
+    let timed: Vec<&StepRow> = cycles.places().map(|at| &steps[at]).collect();
+    let accumulation = accumulation_cycle(phases, &timed);
+    Ok((timed, least_common_multiple(cycles.length.max(1), accumulation)))
+}
+
+fn least_common_multiple(a: usize, b: usize) -> usize {
+    let (mut greatest_divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (greatest_divisor, rest) = (rest, greatest_divisor % rest);
+    }
+    a / greatest_divisor * b
+}
+
 /// How many steps an accumulation cycle has. A step of ours is a whole one; a loop that begins a step for each
 /// micro-batch is known by an optimizer that runs in every second step, or every third.
-fn cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
+fn accumulation_cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
     let optimizer = |row: &&PhaseTime| row.kind == SpanKind::Phase && row.phase == Phase::Optimizer;
     let ran: HashSet<i64> = phases.iter().filter(optimizer).map(|row| row.step).collect();
     let places: Vec<usize> = (0..measured.len()).filter(|&at| ran.contains(&measured[at].step)).collect();
@@ -101,11 +123,11 @@ fn cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
     if regular { cycle } else { 1 }
 }
 
-fn step_times(measured: &[&StepRow], cycle: usize, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
-    let times: Vec<f64> = measured.iter().map(|step| step.wall_ns as f64).collect();
+fn step_times(timed: &[&StepRow], cycle: usize, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
+    let times: Vec<f64> = timed.iter().map(|step| step.wall_ns as f64).collect();
     let settled = Settled::of(&times, cycle);
     let estimate = settled.as_ref().and_then(Settled::estimate);
-    estimate.zip(settled).ok_or_else(|| match measured.iter().find(|step| step.wall_ns <= 0) {
+    estimate.zip(settled).ok_or_else(|| match timed.iter().find(|step| step.wall_ns <= 0) {
         Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
         None => Unusable::NoMeasuredStep { steps },
     })
@@ -144,6 +166,7 @@ fn overhead(run: &RunRow, measured: &[&StepRow]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made_up::Made;
     use super::*;
 
     fn cycle_of(steps: i64, ran: impl Fn(i64) -> bool) -> usize {
@@ -155,7 +178,7 @@ mod tests {
             total_ns: 1,
         };
         let phases: Vec<PhaseTime> = steps.iter().filter(|step| ran(step.step)).map(row).collect();
-        cycle(&phases, &steps.iter().collect::<Vec<_>>())
+        accumulation_cycle(&phases, &steps.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -171,5 +194,41 @@ mod tests {
         ] {
             assert_eq!(cycle, 1, "{what}");
         }
+    }
+    /// A step of the host takes 1 ms, one of the device 10, and the host waits in every `every`th.
+    fn behind(every: i64, steps: i64) -> RunTables {
+        let row = |step: i64| {
+            let waits = step % every == every - 1;
+            StepRow {
+                step,
+                warmup: step < 2 * every,
+                wall_ns: if waits { 10_000_000 * every - 1_000_000 * (every - 1) } else { 1_000_000 },
+                loss: waits.then_some(1.0),
+                ..StepRow::default()
+            }
+        };
+        let mut tables = Made { steps: 0, ..Made::default() }.tables("a", 0);
+        tables.run.device = "cuda:0".to_owned();
+        RunTables { steps: (0..steps).map(row).collect(), ..tables }
+    }
+
+    #[test]
+    fn a_device_that_is_waited_for_now_and_then_is_judged_by_whole_cycles() {
+        for every in [1, 4, 5] {
+            let time = Repeat::of(&behind(every, 60 * every)).unwrap().time;
+            assert!((time.log_time.exp() / 1e7 - 1.0).abs() < 1e-9, "{every}: {}", time.log_time.exp());
+            assert_eq!((time.cycle, time.measured), (every as usize, 58));
+        }
+        let few = Repeat::of(&behind(4, 40)).unwrap().time.weakness(0.1).unwrap().to_string();
+        assert!(few.contains("8 cycles of 4 steps") && few.contains("240 steps"), "{few}");
+        assert_eq!(Repeat::of(&behind(40, 90)), Err(Unusable::NoWholeCycle));
+    }
+
+    #[test]
+    fn accumulation_and_waits_are_both_whole_in_a_cycle() {
+        let tables = behind(4, 120);
+        let row = |step| PhaseTime { step, kind: SpanKind::Phase, phase: Phase::Optimizer, total_ns: 1 };
+        let phases = (0..120).filter(|step| step % 3 == 2).map(row).collect();
+        assert_eq!(Repeat::of(&RunTables { phases, ..tables }).unwrap().time.cycle, 12);
     }
 }

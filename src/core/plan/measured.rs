@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::record::{Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
-use crate::stats::median;
+use crate::stats::{Cycles, StepEnd, median};
 use crate::theory::Checkpoint;
 
 /// One run, as far as a plan needs it.
@@ -31,7 +31,7 @@ pub struct Measured {
     pub parameters: Option<i64>,
     /// Measured steps; the numbers below are over them.
     pub steps: usize,
-    /// The median of their times.
+    /// The median of their times, means over whole cycles from one wait for the device to the next.
     pub step_ms: Option<f64>,
     /// The median of their tokens.
     pub tokens: Option<f64>,
@@ -51,6 +51,9 @@ pub struct NotUsed {
 impl Measured {
     /// Sums up a run's rows; warm-up is left out.
     pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
+        let end = |step: &StepRow| StepEnd { warmup: step.warmup, waited: run.waited(step.loss) };
+        let cycles = Cycles::of(&steps.iter().map(end).collect::<Vec<_>>());
+        let step_ms = cycles.median(|at| Some(steps[at].wall_ns as f64 / 1e6));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
@@ -76,7 +79,7 @@ impl Measured {
             },
             parameters: run.parameters,
             steps: steps.len(),
-            step_ms: middle(|step| Some(step.wall_ns as f64 / 1e6)),
+            step_ms,
             tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)),
             peak_bytes: highest.and_then(|step| step.peak_bytes),
             peak_phase: highest.and_then(|step| step.peak_phase),

@@ -50,6 +50,14 @@ pub struct RunRow {
     pub missing: Vec<String>,
 }
 
+impl RunRow {
+    /// Whether the host has waited for the device in a step whose loss is this: a number has been read from it then. On a
+    /// CPU every operator has been waited for.
+    pub fn waited(&self, loss: Option<f64>) -> bool {
+        self.device == "cpu" || loss.is_some()
+    }
+}
+
 /// An allocation that could not be made.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct FailedAllocation {

@@ -6,15 +6,16 @@ use super::{Dataset, StoreError};
 use crate::record::RunRow;
 
 /// A step, as far as a list of runs goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StepGlance {
     pub warmup: bool,
     pub wall_ns: i64,
+    pub loss: Option<f64>,
     pub tokens: Option<i64>,
     pub peak_bytes: Option<i64>,
 }
 
-/// Reads a run's row, and four columns of its steps.
+/// Reads a run's row, and five columns of its steps.
 pub fn glance(dir: &Path) -> Result<(RunRow, Vec<StepGlance>), StoreError> {
     let dataset = Dataset::open(dir)?;
     let steps = dataset.rows(None)?;

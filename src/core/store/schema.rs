@@ -145,6 +145,7 @@ table! { "steps", StepRow {
 table! { "steps", StepGlance {
     warmup: bool,
     wall_ns: i64,
+    loss: Option<f64>,
     tokens: Option<i64>,
     peak_bytes: Option<i64>,
 } }
