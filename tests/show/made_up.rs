@@ -12,6 +12,7 @@ pub const LAYERS: i64 = 12;
 const FIRST_STEP_NS: i64 = 5_000_789;
 const STEP_NS: i64 = 10_000_000;
 const GAP_NS: i64 = 2_000_000;
+const HOST_NS: i64 = STEP_NS / 10;
 
 /// What a run is like.
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +55,16 @@ impl Plan {
         (step + 1) % self.waits_every.unwrap_or(1) == 0
     }
 
-    /// The host hands a step over in 1 ms, and then waits for all that it has handed over.
+    /// The host hands a step over in 1 ms, has something else to do for 2 ms, and then waits for all that it has handed
+    /// over.
     fn wall_ns(self, step: i64) -> i64 {
-        const HOST_NS: i64 = STEP_NS / 10;
         let every = self.waits_every.unwrap_or(1);
-        if self.waits(step) { every * STEP_NS - (every - 1) * HOST_NS } else { HOST_NS }
+        if self.waits(step) { every * STEP_NS - (every - 1) * (HOST_NS + GAP_NS) } else { HOST_NS }
+    }
+
+    fn begin_ns(self, step: i64) -> i64 {
+        let Some(every) = self.waits_every else { return begin_ns(step) };
+        FIRST_STEP_NS + step / every * (every * STEP_NS + GAP_NS) + step % every * (HOST_NS + GAP_NS)
     }
 
     fn step(self, step: i64, moments: &[LedgerMoment]) -> StepRow {
@@ -66,7 +72,7 @@ impl Plan {
         StepRow {
             step,
             warmup: step < self.warmup,
-            started_at: start() + TimeDelta::nanoseconds(begin_ns(step)),
+            started_at: start() + TimeDelta::nanoseconds(self.begin_ns(step)),
             wall_ns: self.wall_ns(step),
             loss: self.waits(step).then(|| loss(step)),
             tokens: Some(100),

@@ -14,7 +14,7 @@ use crate::record::{RunRow, RunStatus};
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
-use crate::stats::StepEnd;
+use crate::stats::StepSpan;
 use crate::store::{StepGlance, StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
@@ -116,8 +116,9 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
 }
 
 fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
-    let StepGlance { warmup, wall_ns, loss, tokens, peak_bytes } = *step;
-    RatedStep { end: StepEnd { warmup, waited: run.waited(loss) }, wall_ns, tokens, peak_bytes }
+    let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
+    let begin_ns = run.since_start_ns(started_at);
+    RatedStep { span: StepSpan { warmup, waited: run.waited(loss), begin_ns, wall_ns }, tokens, peak_bytes }
 }
 
 /// Whether a run was made on this machine: of another one's processes nothing is known.

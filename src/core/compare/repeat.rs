@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Unusable;
 use crate::record::{LedgerMoment, Phase, RunRow, RunStatus, SpanKind, StepRow};
-use crate::stats::{Cycles, RunEstimate, Settled, StepEnd, TRIM, trimmed_mean};
+use crate::stats::{Cycles, RunEstimate, Settled, StepSpan, TRIM, trimmed_mean};
 use crate::store::PhaseTime;
 
 /// The largest share of a run's time that the instruments may have cost.
@@ -71,15 +71,15 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
-        let (timed, cycle) = timed(tables)?;
-        let (time, settled) = step_times(&timed, cycle, steps.len())?;
-        let kept: Vec<i64> = timed[settled.warmup..].iter().map(|step| step.step).collect();
+        let timed = Timed::of(tables)?;
+        let (time, settled) = timed.estimate(steps.len())?;
+        let kept: Vec<i64> = timed.steps[settled.warmup..].iter().map(|step| step.step).collect();
         Ok(Repeat {
             run_id: run.run_id.clone(),
             started_at: run.started_at,
             finished_at: run.finished_at,
             time,
-            phases: phase_times(phases, &kept, cycle),
+            phases: phase_times(phases, &kept, timed.cycle),
             tokens_per_step: tokens_per_step(&measured),
             overhead: overhead(run, &measured),
             peak_bytes: measured.iter().filter_map(|step| step.peak_bytes).max(),
@@ -89,18 +89,44 @@ impl Repeat {
     }
 }
 
-/// The measured steps whose time is known, one whole cycle after the other, and how many a cycle has: as many as lie
-/// between two waits for the device, and as make whole cycles of accumulation.
-fn timed(tables: &RunTables) -> Result<(Vec<&StepRow>, usize), Unusable> {
-    let RunTables { run, steps, phases, .. } = tables;
-    let end = |step: &StepRow| StepEnd { warmup: step.warmup, waited: run.waited(step.loss) };
-    let cycles = Cycles::of(&steps.iter().map(end).collect::<Vec<_>>());
-    if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
-        return Err(Unusable::NoWholeCycle);
+/// The measured steps whose time is known, one whole cycle after the other.
+struct Timed<'a> {
+    steps: Vec<&'a StepRow>,
+    times_ns: Vec<i64>,
+    /// Steps to a cycle: as many as lie between two waits for the device, and as make whole cycles of accumulation.
+    cycle: usize,
+}
+
+impl<'a> Timed<'a> {
+    fn of(tables: &'a RunTables) -> Result<Self, Unusable> {
+        let RunTables { run, steps, phases, .. } = tables;
+        let span = |step: &StepRow| StepSpan {
+            warmup: step.warmup,
+            waited: run.waited(step.loss),
+            begin_ns: run.since_start_ns(step.started_at),
+            wall_ns: step.wall_ns,
+        };
+        let cycles = Cycles::of(&steps.iter().map(span).collect::<Vec<_>>());
+        if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
+            return Err(Unusable::NoWholeCycle);
+        }
+        let (steps, times_ns): (Vec<&StepRow>, _) =
+            cycles.places().map(|at| (&steps[at], cycles.time_ns(at))).unzip();
+        let accumulation = accumulation_cycle(phases, &steps);
+        let cycle = least_common_multiple(cycles.length.max(1), accumulation);
+        Ok(Timed { steps, times_ns, cycle })
     }
-    let timed: Vec<&StepRow> = cycles.places().map(|at| &steps[at]).collect();
-    let accumulation = accumulation_cycle(phases, &timed);
-    Ok((timed, least_common_multiple(cycles.length.max(1), accumulation)))
+
+    /// `steps`: how many the run has, warm-up included.
+    fn estimate(&self, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
+        let times: Vec<f64> = self.times_ns.iter().map(|&ns| ns as f64).collect();
+        let settled = Settled::of(&times, self.cycle);
+        let estimate = settled.as_ref().and_then(Settled::estimate);
+        estimate.zip(settled).ok_or_else(|| match self.steps.iter().find(|step| step.wall_ns <= 0) {
+            Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
+            None => Unusable::NoMeasuredStep { steps },
+        })
+    }
 }
 
 fn least_common_multiple(a: usize, b: usize) -> usize {
@@ -121,16 +147,6 @@ fn accumulation_cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
     let cycle = second - first;
     let regular = (0..measured.len()).filter(|at| at % cycle == first % cycle).eq(places.iter().copied());
     if regular { cycle } else { 1 }
-}
-
-fn step_times(timed: &[&StepRow], cycle: usize, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
-    let times: Vec<f64> = timed.iter().map(|step| step.wall_ns as f64).collect();
-    let settled = Settled::of(&times, cycle);
-    let estimate = settled.as_ref().and_then(Settled::estimate);
-    estimate.zip(settled).ok_or_else(|| match timed.iter().find(|step| step.wall_ns <= 0) {
-        Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
-        None => Unusable::NoMeasuredStep { steps },
-    })
 }
 
 /// Of each phase, over the whole cycles of the steps `kept`, for one step. A step in which it did not run counts as one
@@ -166,6 +182,8 @@ fn overhead(run: &RunRow, measured: &[&StepRow]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::super::made_up::Made;
     use super::*;
 
@@ -195,14 +213,16 @@ mod tests {
             assert_eq!(cycle, 1, "{what}");
         }
     }
-    /// A step of the host takes 1 ms, one of the device 10, and the host waits in every `every`th.
+    /// A step of the host takes 1 ms and what follows it another, one of the device 10; the host waits in every `every`th.
     fn behind(every: i64, steps: i64) -> RunTables {
         let row = |step: i64| {
             let waits = step % every == every - 1;
             StepRow {
                 step,
                 warmup: step < 2 * every,
-                wall_ns: if waits { 10_000_000 * every - 1_000_000 * (every - 1) } else { 1_000_000 },
+                started_at: DateTime::UNIX_EPOCH
+                    + TimeDelta::milliseconds(step / every * 10 * every + step % every * 2),
+                wall_ns: if waits { 10_000_000 * every - 2_000_000 * (every - 1) } else { 1_000_000 },
                 loss: waits.then_some(1.0),
                 ..StepRow::default()
             }

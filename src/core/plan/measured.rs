@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::record::{Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
-use crate::stats::{Cycles, StepEnd, median};
+use crate::stats::{Cycles, StepSpan, median};
 use crate::theory::Checkpoint;
 
 /// One run, as far as a plan needs it.
@@ -51,9 +51,13 @@ pub struct NotUsed {
 impl Measured {
     /// Sums up a run's rows; warm-up is left out.
     pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
-        let end = |step: &StepRow| StepEnd { warmup: step.warmup, waited: run.waited(step.loss) };
-        let cycles = Cycles::of(&steps.iter().map(end).collect::<Vec<_>>());
-        let step_ms = cycles.median(|at| Some(steps[at].wall_ns as f64 / 1e6));
+        let span = |step: &StepRow| StepSpan {
+            warmup: step.warmup,
+            waited: run.waited(step.loss),
+            begin_ns: run.since_start_ns(step.started_at),
+            wall_ns: step.wall_ns,
+        };
+        let step_ms = median(&Cycles::of(&steps.iter().map(span).collect::<Vec<_>>()).times_ms());
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())

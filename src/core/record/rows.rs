@@ -56,6 +56,11 @@ impl RunRow {
     pub fn waited(&self, loss: Option<f64>) -> bool {
         self.device == "cpu" || loss.is_some()
     }
+
+    /// Nanoseconds from the run's start to an instant, to the microsecond that is kept of both.
+    pub fn since_start_ns(&self, at: DateTime<Utc>) -> i64 {
+        1000 * (at - self.started_at).num_microseconds().unwrap_or_default()
+    }
 }
 
 /// An allocation that could not be made.

@@ -1,12 +1,11 @@
 //! A run's steps in four numbers.
 
-use crate::stats::{Cycles, StepEnd};
+use crate::stats::{Cycles, StepSpan, median};
 
 /// A step, as far as these go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatedStep {
-    pub end: StepEnd,
-    pub wall_ns: i64,
+    pub span: StepSpan,
     pub tokens: Option<i64>,
     pub peak_bytes: Option<i64>,
 }
@@ -25,16 +24,13 @@ pub struct StepRates {
 impl StepRates {
     /// From all of a run's steps, warm-up included.
     pub fn of(steps: &[RatedStep]) -> Self {
-        let ends: Vec<StepEnd> = steps.iter().map(|step| step.end).collect();
-        let cycles = Cycles::of(&ends);
-        let measured = || steps.iter().filter(|step| !step.end.warmup);
+        let spans: Vec<StepSpan> = steps.iter().map(|step| step.span).collect();
+        let cycles = Cycles::of(&spans);
+        let measured = || steps.iter().filter(|step| !step.span.warmup);
         StepRates {
             n: measured().count(),
-            median_ms: cycles.median(|at| Some(steps[at].wall_ns as f64 / 1e6)),
-            tokens_per_s: cycles.median_ratio(
-                |at| steps[at].tokens.map(|tokens| tokens as f64),
-                |at| Some(steps[at].wall_ns as f64 / 1e9),
-            ),
+            median_ms: median(&cycles.times_ms()),
+            tokens_per_s: cycles.per_second(|at| steps[at].tokens.map(|tokens| tokens as f64)),
             peak_bytes: measured().filter_map(|step| step.peak_bytes).max(),
         }
     }
@@ -47,8 +43,12 @@ mod tests {
     /// Every fourth step waits for the three before it, too.
     fn steps(waited: impl Fn(i64) -> bool) -> Vec<RatedStep> {
         let step = |step: i64| RatedStep {
-            end: StepEnd { warmup: step < 4, waited: waited(step) },
-            wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
+            span: StepSpan {
+                warmup: step < 4,
+                waited: waited(step),
+                begin_ns: step / 4 * 40_000_000 + step % 4 * 1_000_000,
+                wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
+            },
             tokens: Some(100),
             peak_bytes: Some(step),
         };

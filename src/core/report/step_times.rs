@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::summary::Account;
 use crate::record::StepRow;
-use crate::stats::{Cycles, StepEnd, quantile};
+use crate::stats::{Cycles, StepSpan, quantile};
 
 /// What is told of the steps looked at; times of one step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,10 +52,16 @@ impl<'a> StepTimes<'a> {
     /// Of all measured steps, or of step `only`, which there is.
     pub fn of(account: &'a Account, only: Option<i64>) -> Self {
         let steps = account.steps.as_slice();
-        let end = |step: &StepRow| StepEnd { warmup: step.warmup, waited: account.run.waited(step.loss) };
-        let ends: Vec<StepEnd> = steps.iter().map(end).collect();
+        let run = &account.run;
+        let span = |step: &StepRow| StepSpan {
+            warmup: step.warmup,
+            waited: run.waited(step.loss),
+            begin_ns: run.since_start_ns(step.started_at),
+            wall_ns: step.wall_ns,
+        };
+        let spans: Vec<StepSpan> = steps.iter().map(span).collect();
         let place = only.and_then(|only| steps.iter().position(|step| step.step == only));
-        let cycles = place.map_or_else(|| Cycles::of(&ends), |place| Cycles::alone(&ends, place));
+        let cycles = place.map_or_else(|| Cycles::of(&spans), |place| Cycles::alone(&spans, place));
         let looked_at = steps.iter().filter(|step| only.map_or(!step.warmup, |only| step.step == only));
         let cycle_of = cycles.places().enumerate().map(|(nth, at)| (steps[at].step, nth / cycles.length));
         let (wall_ns, cycle_of) = (looked_at.map(|step| step.wall_ns).sum(), cycle_of.collect());
@@ -77,7 +83,7 @@ impl<'a> StepTimes<'a> {
     pub fn summary(&self, looked_at: &[&StepRow]) -> StepSummary {
         let Cycles { length, told, .. } = self.cycles;
         let wall_ms = |at: usize| Some(self.steps[at].wall_ns as f64 / 1e6);
-        let times: Vec<f64> = self.cycles.means(wall_ms).into_iter().flatten().collect();
+        let times = self.cycles.times_ms();
         let middle = |value: fn(&StepRow) -> Option<f64>| self.cycles.median(|at| value(&self.steps[at]));
         let ms = |value: fn(&StepRow) -> Option<i64>| {
             self.cycles.median(|at| value(&self.steps[at]).map(|ns| ns as f64 / 1e6))

@@ -5,12 +5,15 @@ use std::ops::Range;
 
 use super::median;
 
-/// How a step ended, as far as its time goes.
+/// A step, as far as its time goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepEnd {
+pub struct StepSpan {
     pub warmup: bool,
     /// The host has waited in it for what computes; without a device of its own it always has.
     pub waited: bool,
+    /// From any one instant.
+    pub begin_ns: i64,
+    pub wall_ns: i64,
 }
 
 /// The stretches of a run over which a step's time is known.
@@ -19,9 +22,11 @@ pub struct StepEnd {
 /// does pays for all those before. So only the time from one such wait to the next is that of the steps between, and only
 /// for all of them together.
 ///
-/// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits. Kept
+/// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits. Its time
+///   goes from its first instant to its last, what lies between its steps included: the device works on meanwhile. Kept
 ///   are the measured ones of the commonest length, of two as common the longer: a lone step after a wait finds an idle
 ///   device, and is another quantity than one of many.
+/// - **Assumption:** where it is the host that is slow, what the observer does between the steps counts as theirs.
 /// - **Abstains** (no cycle) where no measured stretch is whole. Where no step of the run is known to have waited, each step is a
 ///   cycle by itself, and [`told`](Cycles::told) is false: its time is the host's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,28 +37,41 @@ pub struct Cycles {
     pub told: bool,
     /// The place of the first step of each, in order.
     begins: Vec<usize>,
+    /// Of every step of the run: until the next one of its cycle begins, or until its own end.
+    times_ns: Vec<i64>,
 }
 
 impl Cycles {
     /// Of all of a run's steps, warm-up included.
-    pub fn of(steps: &[StepEnd]) -> Self {
+    pub fn of(steps: &[StepSpan]) -> Self {
         let measured = |at: &usize| !steps[*at].warmup;
         if !steps.iter().any(|step| step.waited) {
             let begins: Vec<usize> = (0..steps.len()).filter(measured).collect();
-            return Cycles { length: usize::from(!begins.is_empty()), told: begins.is_empty(), begins };
+            return Cycles::new(steps, usize::from(!begins.is_empty()), begins.is_empty(), begins);
         }
         let whole: Vec<Range<usize>> =
             stretches(steps).into_iter().filter(|stretch| stretch.clone().all(|at| measured(&at))).collect();
         let length = commonest(whole.iter().map(Range::len)).unwrap_or(0);
         let begins = whole.iter().filter(|stretch| stretch.len() == length).map(|stretch| stretch.start);
-        Cycles { length, told: true, begins: begins.collect() }
+        Cycles::new(steps, length, true, begins.collect())
     }
 
     /// One step, whatever its place in a cycle.
-    pub fn alone(steps: &[StepEnd], place: usize) -> Self {
+    pub fn alone(steps: &[StepSpan], place: usize) -> Self {
         let waited = |at: usize| steps.get(at).is_some_and(|step| step.waited);
         let told = waited(place) && place.checked_sub(1).is_none_or(waited);
-        Cycles { length: 1, told, begins: vec![place] }
+        Cycles::new(steps, 1, told, vec![place])
+    }
+
+    fn new(steps: &[StepSpan], length: usize, told: bool, begins: Vec<usize>) -> Self {
+        let mut times_ns: Vec<i64> = steps.iter().map(|step| step.wall_ns).collect();
+        for &begin in &begins {
+            for at in begin + 1..begin + length {
+                // Instants are kept less exactly than times.
+                times_ns[at - 1] = times_ns[at - 1].max(steps[at].begin_ns - steps[at - 1].begin_ns);
+            }
+        }
+        Cycles { length, told, begins, times_ns }
     }
 
     pub fn count(&self) -> usize {
@@ -63,6 +81,21 @@ impl Cycles {
     /// The places of all steps in cycles, one cycle after the other.
     pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
         self.begins.iter().flat_map(|&begin| begin..begin + self.length)
+    }
+
+    /// The time of the step at this place, in its cycle.
+    pub fn time_ns(&self, place: usize) -> i64 {
+        self.times_ns[place]
+    }
+
+    /// A step's time in milliseconds, of each cycle.
+    pub fn times_ms(&self) -> Vec<f64> {
+        self.means(|at| Some(self.times_ns[at] as f64 / 1e6)).into_iter().flatten().collect()
+    }
+
+    /// How many of it there are in a second, the median of the cycles that count them in every step.
+    pub fn per_second(&self, count: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+        self.median_ratio(count, |at| Some(self.times_ns[at] as f64 / 1e9))
     }
 
     /// Of each cycle the mean of a value over its steps; `None` where one of them has none.
@@ -88,7 +121,7 @@ impl Cycles {
 }
 
 /// From one wait to the next. What comes after the last one is left out.
-fn stretches(steps: &[StepEnd]) -> Vec<Range<usize>> {
+fn stretches(steps: &[StepSpan]) -> Vec<Range<usize>> {
     let ends = steps.iter().enumerate().filter(|(_, step)| step.waited).map(|(at, _)| at + 1);
     let mut begin = 0;
     ends.map(|end| std::mem::replace(&mut begin, end)..end).collect()
@@ -104,11 +137,20 @@ fn commonest(lengths: impl Iterator<Item = usize>) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn steps(count: usize, warmup: usize, waited: impl Fn(usize) -> bool) -> Vec<StepEnd> {
-        (0..count).map(|at| StepEnd { warmup: at < warmup, waited: waited(at) }).collect()
+    /// The host takes 1 for a step and what follows it, the device 10.
+    fn steps(count: usize, warmup: usize, waited: impl Fn(usize) -> bool) -> Vec<StepSpan> {
+        let (mut now_ns, mut through_ns) = (0, 0);
+        let mut step = |at: usize| {
+            let begin_ns = now_ns;
+            through_ns = through_ns.max(begin_ns) + 10_000_000;
+            let end_ns = if waited(at) { through_ns } else { begin_ns + 600_000 };
+            now_ns = end_ns + 400_000;
+            StepSpan { warmup: at < warmup, waited: waited(at), begin_ns, wall_ns: end_ns - begin_ns }
+        };
+        (0..count).map(&mut step).collect()
     }
 
-    fn found(steps: &[StepEnd]) -> (usize, Vec<usize>) {
+    fn found(steps: &[StepSpan]) -> (usize, Vec<usize>) {
         let cycles = Cycles::of(steps);
         (cycles.length, cycles.begins)
     }
@@ -133,18 +175,26 @@ mod tests {
         }
     }
 
-    /// The host takes 1 a step, the device 10: it is only over whole cycles that the times are the device's.
     #[test]
     fn the_mean_over_a_cycle_is_the_devices_time() {
-        let waits = |at: usize| at % 4 == 3;
-        let steps = steps(20, 4, waits);
+        let steps = steps(20, 4, |at| at % 4 == 3);
         let cycles = Cycles::of(&steps);
-        let wall = |at: usize| Some(if waits(at) { 37.0 } else { 1.0 });
-        assert_eq!(cycles.means(wall), [Some(10.0); 4]);
-        assert_eq!((cycles.median(wall), cycles.median_ratio(|_| Some(5.0), wall)), (Some(10.0), Some(0.5)));
+        assert_eq!(cycles.times_ms(), [10.0; 4]);
+        assert_eq!((4..8).map(|at| cycles.time_ns(at)).sum::<i64>(), 40_000_000);
+        assert_eq!(
+            (cycles.per_second(|_| Some(5.0)), cycles.median(|_| Some(3.0))),
+            (Some(500.0), Some(3.0))
+        );
         // Of a cycle in which a step has none there is no mean.
-        assert_eq!(cycles.means(|at| wall(at).filter(|_| at != 5))[..2], [None, Some(10.0)]);
+        let but_one = cycles.means(|at| (at != 5).then_some(2.0));
+        assert_eq!(but_one, [None, Some(2.0), Some(2.0), Some(2.0)]);
         assert_eq!(cycles.places().collect::<Vec<_>>(), (4..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn where_every_step_waits_its_time_is_its_own() {
+        let steps = steps(6, 1, |_| true);
+        assert_eq!(Cycles::of(&steps).times_ms(), [10.0; 5]);
     }
 
     #[test]

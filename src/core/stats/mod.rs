@@ -27,7 +27,7 @@ mod trimmed;
 mod warmup;
 
 pub use bootstrap::{WithinRuns, within_runs};
-pub use cycles::{Cycles, StepEnd};
+pub use cycles::{Cycles, StepSpan};
 pub use drift::{Drift, common_drift};
 pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};

@@ -144,6 +144,7 @@ table! { "steps", StepRow {
 // Some columns of the same table.
 table! { "steps", StepGlance {
     warmup: bool,
+    started_at: DateTime<Utc>,
     wall_ns: i64,
     loss: Option<f64>,
     tokens: Option<i64>,
