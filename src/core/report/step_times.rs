@@ -101,9 +101,7 @@ impl<'a> StepTimes<'a> {
             min_ms: quantile(&times, 0.0),
             max_ms: quantile(&times, 1.0),
             total_ms: self.wall_ns as f64 / 1e6,
-            tokens_per_s: self
-                .cycles
-                .median_ratio(|at| tokens(&self.steps[at]), |at| Some(wall_ms(at)? / 1e3)),
+            tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])),
             tokens_per_step: middle(tokens),
             device_busy_pct: match length {
                 1 => middle(|step| step.device_busy_pct),
