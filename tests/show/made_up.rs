@@ -76,7 +76,7 @@ impl Plan {
             wall_ns: self.wall_ns(step),
             loss: self.waits(step).then(|| loss(step)),
             tokens: Some(100),
-            device_busy_pct: Some(90.0),
+            device_busy_pct: Some(if self.waits_every.is_some() { 20.0 } else { 90.0 }),
             cpu_wait_ns: Some(1_000_000),
             events: 100,
             dropped_events: 0,
@@ -87,9 +87,9 @@ impl Plan {
             rounding_bytes: None,
             cached_bytes: None,
             non_torch_bytes: None,
-            transfer_ns: None,
-            sync_ns: None,
-            launch_ns: None,
+            transfer_ns: self.waits_every.map(|_| 6_000_000),
+            sync_ns: self.waits_every.map(|_| 1_000_000),
+            launch_ns: self.waits_every.map(|_| 500_000),
         }
     }
 

@@ -8,6 +8,7 @@ mod chart_sweep;
 mod checkup;
 mod creep;
 mod experiment;
+mod exposure;
 mod findings;
 mod homes;
 mod ledger;

@@ -9,7 +9,7 @@ use crate::record::StepRow;
 use crate::stats::{Cycles, StepSpan, quantile};
 
 /// What is told of the steps looked at; times of one step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StepSummary {
     /// The steps looked at.
     pub n: usize,
