@@ -30,6 +30,8 @@ pub struct Repeat {
     pub finished_at: Option<DateTime<Utc>>,
     /// Of the measured steps' wall times, in nanoseconds; on a GPU that is waited for now and then, of whole cycles.
     pub time: RunEstimate,
+    /// Whether its steps are known to have waited for the device; else these are the host's times.
+    pub waits: bool,
     /// The trimmed mean of the logarithms of a phase's times, over the same steps; `None` where it did not run.
     pub phases: [Option<f64>; Phase::ALL.len()],
     /// The mean over the measured steps; `None` where one was not counted.
@@ -79,6 +81,7 @@ impl Repeat {
             started_at: run.started_at,
             finished_at: run.finished_at,
             time,
+            waits: timed.waits,
             phases: phase_times(phases, &kept, timed.cycle),
             tokens_per_step: tokens_per_step(&measured),
             overhead: overhead(run, &measured),
@@ -95,6 +98,7 @@ struct Timed<'a> {
     times_ns: Vec<i64>,
     /// Steps to a cycle: as many as lie between two waits for the device, and as make whole cycles of accumulation.
     cycle: usize,
+    waits: bool,
 }
 
 impl<'a> Timed<'a> {
@@ -114,7 +118,7 @@ impl<'a> Timed<'a> {
             cycles.places().map(|at| (&steps[at], cycles.time_ns(at))).unzip();
         let accumulation = accumulation_cycle(phases, &steps);
         let cycle = least_common_multiple(cycles.length.max(1), accumulation);
-        Ok(Timed { steps, times_ns, cycle })
+        Ok(Timed { steps, times_ns, cycle, waits: cycles.told })
     }
 
     /// `steps`: how many the run has, warm-up included.
@@ -242,6 +246,15 @@ mod tests {
         let few = Repeat::of(&behind(4, 40)).unwrap().time.weakness(0.1).unwrap().to_string();
         assert!(few.contains("8 cycles of 4 steps") && few.contains("240 steps"), "{few}");
         assert_eq!(Repeat::of(&behind(40, 90)), Err(Unusable::NoWholeCycle));
+    }
+
+    #[test]
+    fn a_device_that_is_not_known_to_be_waited_for_is_told() {
+        let mut tables = behind(4, 120);
+        assert!(Repeat::of(&tables).unwrap().waits);
+        tables.steps.iter_mut().for_each(|step| step.loss = None);
+        let repeat = Repeat::of(&tables).unwrap();
+        assert_eq!((repeat.waits, repeat.time.cycle), (false, 1));
     }
 
     #[test]

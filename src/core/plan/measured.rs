@@ -108,3 +108,27 @@ pub(super) fn canonical(policy: &str) -> String {
         _ => policy.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::compare::made_up::Made;
+
+    /// The host takes 1 ms for a step and waits in every fourth, the device takes 10.
+    #[test]
+    fn a_step_of_a_gpu_that_is_waited_for_now_and_then_is_the_mean_of_a_whole_cycle() {
+        let run = Made { steps: 0, device: "cuda:0", ..Made::default() }.tables("a", 0).run;
+        let step = |step: i64| StepRow {
+            step,
+            warmup: step < 4,
+            started_at: run.started_at + TimeDelta::milliseconds(step / 4 * 40 + step % 4),
+            wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
+            loss: (step % 4 == 3).then_some(1.0),
+            ..StepRow::default()
+        };
+        let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>());
+        assert_eq!((measured.steps, measured.step_ms), (12, Some(10.0)));
+    }
+}

@@ -145,8 +145,8 @@ pub struct StepRow {
     pub non_torch_bytes: Option<i64>,
     /// Exposed times: the parts of the step in which a batch was copied while the device did not compute, in which
     /// the training thread waited for a device that neither computed nor copied, and in which the device had got
-    /// through one phase and was not given the next, and none of these went on: the last one a lower bound. `None` on
-    /// a CPU, and where it cannot be known.
+    /// through one phase and was not given the next, and none of these went on: the last one a lower bound, and
+    /// the ends of each interval known to 0.1 ms. `None` on a CPU, and where it cannot be known.
     pub transfer_ns: Option<i64>,
     pub sync_ns: Option<i64>,
     pub launch_ns: Option<i64>,
@@ -170,8 +170,8 @@ pub struct PhaseRow {
     pub total_ns: i64,
     /// On the device's own clock; `None` where there is none.
     pub device_ns: Option<i64>,
-    /// How far the host had run ahead when the last call ended: until the device got there. `None` for what is
-    /// nested in a phase, and where there is no such clock.
+    /// How far the host had run ahead when the last call ended: until the device got there, to 0.1 ms, which is how exactly
+    /// the two clocks are laid on each other. `None` for what is nested in a phase, and where there is no such clock.
     pub lead_ns: Option<i64>,
 }
 
