@@ -19,11 +19,11 @@ pub struct CallFailed {
 
 trait Named<T> {
     /// Says which call this came from.
-    fn from_call(self, call: &'static str) -> Result<T, CallFailed>;
+    fn in_call(self, call: &'static str) -> Result<T, CallFailed>;
 }
 
 impl<T> Named<T> for Result<T, DriverError> {
-    fn from_call(self, call: &'static str) -> Result<T, CallFailed> {
+    fn in_call(self, call: &'static str) -> Result<T, CallFailed> {
         self.map_err(|reason| CallFailed { call, reason })
     }
 }
@@ -48,10 +48,10 @@ impl Context {
         if !tells_elapsed_time() {
             return Err(CudaError::NoEvents);
         }
-        result::init().from_call("cuInit")?;
-        let device = result::device::get(ordinal).from_call("cuDeviceGet")?;
+        result::init().in_call("cuInit")?;
+        let device = result::device::get(ordinal).in_call("cuDeviceGet")?;
         // SAFETY: `device` comes from the call above; `drop` releases what is retained here.
-        let context = unsafe { result::primary_ctx::retain(device) }.from_call("cuDevicePrimaryCtxRetain")?;
+        let context = unsafe { result::primary_ctx::retain(device) }.in_call("cuDevicePrimaryCtxRetain")?;
         Ok(Context { device, context })
     }
 
@@ -62,12 +62,12 @@ impl Context {
     /// Makes this the calling thread's context until the guard is dropped. On the training thread it nearly always is
     /// already, which costs one cheap call to learn; a loop that works on several devices may be on another.
     pub fn enter(&self) -> Result<Entered, CallFailed> {
-        let before = result::ctx::get_current().from_call("cuCtxGetCurrent")?;
+        let before = result::ctx::get_current().in_call("cuCtxGetCurrent")?;
         if before == Some(self.context) {
             return Ok(Entered { before: None });
         }
         // SAFETY: the context is retained until `drop`.
-        unsafe { result::ctx::set_current(self.context) }.from_call("cuCtxSetCurrent")?;
+        unsafe { result::ctx::set_current(self.context) }.in_call("cuCtxSetCurrent")?;
         Ok(Entered { before: Some(before.unwrap_or(std::ptr::null_mut())) })
     }
 }
@@ -103,14 +103,14 @@ pub struct Event(sys::CUevent);
 impl Event {
     pub fn create() -> Result<Self, CallFailed> {
         // The default flags: with timing.
-        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).from_call("cuEventCreate")?;
+        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).in_call("cuEventCreate")?;
         Ok(Event(event))
     }
 
     /// To be taken when `stream` gets here.
     pub fn record(&self, stream: Stream) -> Result<(), CallFailed> {
         // SAFETY: the event is alive until `drop`; the stream is one that libtorch has just named.
-        unsafe { result::event::record(self.0, stream as sys::CUstream) }.from_call("cuEventRecord")
+        unsafe { result::event::record(self.0, stream as sys::CUstream) }.in_call("cuEventRecord")
     }
 
     /// Whether the device has got there. Does not wait, and since it is `Relaxed` disturbs no capture of a graph.
@@ -119,7 +119,7 @@ impl Event {
         match unsafe { result::event::query(self.0) } {
             Ok(()) => Ok(true),
             Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
-            Err(error) => Err(error).from_call("cuEventQuery"),
+            Err(error) => Err(error).in_call("cuEventQuery"),
         }
     }
 
@@ -127,7 +127,7 @@ impl Event {
     /// 24 bits of mantissa: to half a microsecond up to 8 s, to 8 µs up to 134 s.
     pub fn elapsed_ns(&self, end: &Event) -> Result<i64, CallFailed> {
         // SAFETY: both events are alive until `drop`.
-        let ms = unsafe { elapsed_ms(self.0, end.0) }.from_call("cuEventElapsedTime")?;
+        let ms = unsafe { elapsed_ms(self.0, end.0) }.in_call("cuEventElapsedTime")?;
         Ok((f64::from(ms) * 1e6).round() as i64)
     }
 }
@@ -152,7 +152,7 @@ impl Relaxed {
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: reads the new mode from a place of ours, and puts the old one there.
         let exchanged = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }.result();
-        exchanged.from_call("cuThreadExchangeStreamCaptureMode")?;
+        exchanged.in_call("cuThreadExchangeStreamCaptureMode")?;
         Ok(Relaxed { before: mode })
     }
 }
@@ -171,7 +171,7 @@ pub fn is_capturing(stream: Stream) -> Result<bool, CallFailed> {
         Ok(status) => Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
         // The default stream, while another one is captured.
         Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
-        Err(error) => Err(error).from_call("cuStreamIsCapturing"),
+        Err(error) => Err(error).in_call("cuStreamIsCapturing"),
     }
 }
 
