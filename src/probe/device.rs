@@ -25,6 +25,10 @@ impl DeviceTimes {
         DeviceTimes { clock, before: Some(Before::default()) }
     }
 
+    pub fn begin_step(&mut self, step: i64) {
+        self.clock.begin_step(step);
+    }
+
     pub fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
         self.clock.stamp(host_ns)
     }

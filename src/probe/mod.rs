@@ -17,6 +17,7 @@ mod memory;
 mod names;
 mod opening;
 mod options;
+mod pending;
 mod recompute;
 mod recorder;
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::mem;
 use super::error::ProbeError;
 use super::hook;
 use super::memory::Memory;
+use super::pending::{EndedStep, Pending, TimedStep};
 use super::shares::{compute_pct, kernel_pct, waited_ns};
-use super::spans::{Span, Spans};
+use super::spans::Spans;
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
     AllocationRow, BetweenRecords, FailedAllocation, PhaseRow, RunRow, Sink, StepRecords, StepRow,
@@ -21,8 +22,8 @@ const MOST_LIFETIMES: usize = 1 << 19;
 const WAITING_EVENTS: usize = 1 << 12;
 const WAITING_STEPS: usize = 32;
 
-/// Steps that the device may be behind when steps are filed: they wait for the next time. Older ones are waited for,
-/// between two steps.
+/// Steps that the device may be behind at a step's end. An older one is waited for then, before the next begins: the host
+/// gains nothing by running further ahead, and what is not read yet stays little.
 const MOST_BEHIND: usize = 4;
 
 /// Files what the hook writes, and hands it on.
@@ -32,7 +33,7 @@ pub struct Recorder {
     flush_every: usize,
     /// Of the step in progress.
     identities: Vec<Identity>,
-    waiting: Vec<EndedStep>,
+    pending: Pending,
     opened: bool,
     /// Filed, and not flushed yet.
     unflushed: usize,
@@ -41,15 +42,6 @@ pub struct Recorder {
     /// and flushing after the last one.
     carried_observer_ns: i64,
     findings: Findings,
-}
-
-/// A step that has ended and is not filed yet.
-struct EndedStep {
-    /// What is known of it already; the rest is put in as it is filed.
-    row: StepRow,
-    begin_ns: i64,
-    spans: Vec<Span>,
-    identities: Vec<Identity>,
 }
 
 /// What filing has brought to light so far.
@@ -68,7 +60,7 @@ impl Recorder {
             memory,
             flush_every,
             identities: Vec::new(),
-            waiting: Vec::new(),
+            pending: Pending::default(),
             opened: false,
             unflushed: 0,
             unflushed_lifetimes: 0,
@@ -114,7 +106,7 @@ impl Recorder {
     }
 
     /// Takes a step that began at `begin_ns` and has just ended, and that the observer has worked on since
-    /// `observed_ns`. It is filed now or with one of the next.
+    /// `observed_ns`. A device's times are read as soon as it is through; the step is filed now or with one of the next.
     pub fn add(
         &mut self,
         row: StepRow,
@@ -123,11 +115,14 @@ impl Recorder {
         spans: &mut Spans,
     ) -> Result<(), ProbeError> {
         self.read();
-        let due = self.unflushed + self.waiting.len() + 1 >= self.flush_every;
+        let due = self.unflushed + self.pending.len() + 1 >= self.flush_every;
         let row = self.complete(row, observed_ns, due)?;
         let identities = mem::take(&mut self.identities);
-        self.waiting.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
-        if due || self.waiting.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
+        self.pending.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
+        if spans.device.is_some() {
+            self.pending.harvest(spans, MOST_BEHIND);
+        }
+        if due || self.pending.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
             self.settle(spans, MOST_BEHIND);
         }
         // After so many steps, or before what waits takes too much memory.
@@ -192,15 +187,13 @@ impl Recorder {
     /// Files the steps that wait, in order, and passes them on, but for at most `most_behind` of which the device is not
     /// through yet. What that takes is charged to the last of them.
     fn settle(&mut self, spans: &mut Spans, most_behind: usize) {
+        self.pending.harvest(spans, most_behind);
         let begin_ns = hook::now_ns();
-        let through = self.through(spans, most_behind);
-        let waiting: Vec<EndedStep> = self.waiting.drain(..through).collect();
-        for (number, EndedStep { mut row, begin_ns: since_ns, spans: closed, identities }) in
-            waiting.into_iter().enumerate()
-        {
+        let timed = self.pending.take_timed();
+        let last = timed.len();
+        for (number, TimedStep { mut row, identities, rows, exposed }) in timed.into_iter().enumerate() {
             let account = self.file(Some(row.step), &identities, spans);
-            let phases = spans.rows(&closed, row.step, row.wall_ns, &account.backward);
-            let exposed = spans.exposed(since_ns, since_ns + row.wall_ns, &closed);
+            let phases = spans.step_rows(rows, row.step, row.wall_ns, &account.backward);
             row.device_busy_pct = match spans.device {
                 Some(_) => exposed.and_then(|parts| kernel_pct(&parts)),
                 None => compute_pct(&phases, row.wall_ns),
@@ -208,30 +201,13 @@ impl Recorder {
             row.transfer_ns = exposed.map(|parts| parts.transfer_ns);
             row.sync_ns = exposed.map(|parts| parts.sync_ns);
             row.launch_ns = exposed.map(|parts| parts.launch_ns);
-            spans.forget(&closed);
             self.unflushed += 1;
             self.unflushed_lifetimes += account.ended.len();
-            if number + 1 == through {
+            if number + 1 == last {
                 row.observer_ns += hook::now_ns() - begin_ns;
             }
             self.sink.push(records(row, phases, account, self.memory.is_some()));
         }
-    }
-
-    /// How many of the steps that wait the device is through, after waiting until all but `most_behind` are.
-    fn through(&self, spans: &mut Spans, most_behind: usize) -> usize {
-        let count = self.waiting.len();
-        let Some(device) = &mut spans.device else { return count };
-        for (through, ended) in self.waiting.iter().enumerate() {
-            if device.reached(&ended.spans) {
-                continue;
-            }
-            if count - through <= most_behind {
-                return through;
-            }
-            device.wait(&ended.spans);
-        }
-        count
     }
 
     /// Files the events until the end of `step`, or all there are.

@@ -9,7 +9,7 @@ use crate::record::{Phase, SpanKind, StepRow};
 
 const MS: i64 = 1_000_000;
 
-/// A run on the double: every step is due as soon as it has ended.
+/// A run on the double.
 struct Run<'a> {
     double: &'a Double,
     spans: Spans,
@@ -18,11 +18,16 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Every step is due as soon as it has ended.
     fn start(double: &'a Double) -> Self {
+        Run::flushed_every(double, 1)
+    }
+
+    fn flushed_every(double: &'a Double, steps: usize) -> Self {
         let kept = Kept::default();
         let clock = double.clock(0).unwrap();
         let spans = Spans::new(None, Some(Box::new(clock)), hook::now_ns());
-        Run { double, spans, recorder: Recorder::new(Box::new(kept.clone()), None, 1), kept }
+        Run { double, spans, recorder: Recorder::new(Box::new(kept.clone()), None, steps), kept }
     }
 
     /// A step in which the device is given this much to do.
@@ -69,21 +74,22 @@ fn path(test: &str) -> String {
 fn a_step_is_filed_when_the_device_is_through_it() {
     on_the_double(&path("a_step_is_filed_when_the_device_is_through_it"), |double| {
         let mut run = Run::start(double);
-        // Two steps behind: each step takes the device 10 ms, and time goes by as fast from the third on.
+        // Two steps behind: each step takes the device 10 ms and more, and time goes by as fast from the third on.
         for step in 0..20 {
             if step >= 2 {
-                double.pass(10 * MS);
+                double.pass((10 + step - 2) * MS);
             }
-            run.step(step, 8 * MS);
+            run.step(step, (8 + step) * MS);
             let through: Vec<i64> = (0..step - 1).collect();
             assert_eq!(run.kept.steps(), through, "after step {step}");
         }
-        double.pass(20 * MS);
+        double.pass(100 * MS);
         run.end();
         assert_eq!(run.kept.steps(), (0..20).collect::<Vec<_>>());
         for step in 0..20 {
             for kind in [SpanKind::Phase, SpanKind::Scope] {
-                assert_eq!(run.kept.row(step, kind, Phase::Forward).device_ns, Some(8 * MS), "step {step}");
+                let worked = Some((8 + step as i64) * MS);
+                assert_eq!(run.kept.row(step, kind, Phase::Forward).device_ns, worked, "step {step}");
             }
             let transfer = run.kept.row(step, SpanKind::Transfer, Phase::Dataloader);
             assert_eq!((&*transfer.name, transfer.device_ns, transfer.calls), ("transfer", Some(2 * MS), 1));
@@ -100,6 +106,44 @@ fn a_step_is_filed_when_the_device_is_through_it() {
         assert_eq!((made, retained), (destroyed, 0));
         // Three steps' worth at a time, and no more.
         assert!(made < 40, "{made}");
+    });
+}
+
+/// Steps that are filed many at a time give their events back one by one, as soon as the device is through; the newest are
+/// not waited for, or the test's patience, which is none, would have run out.
+#[test]
+fn times_are_read_long_before_a_step_is_filed() {
+    on_the_double(&path("times_are_read_long_before_a_step_is_filed"), |double| {
+        const BEHIND: i64 = 4;
+        let mut run = Run::flushed_every(double, 50);
+        let mut reads_a_step = 0;
+        for step in 0..60 {
+            if step >= BEHIND {
+                double.pass((10 + step - BEHIND) * MS);
+            }
+            run.step(step, (8 + step) * MS);
+            let reads = double.calls_of("elapsed").len();
+            if step == BEHIND {
+                reads_a_step = reads;
+            }
+            let ended = usize::try_from(step + 1 - BEHIND).unwrap_or(0);
+            assert_eq!(reads, reads_a_step * ended, "after step {step}");
+        }
+        assert!(reads_a_step > 0);
+        // Events for the steps that the device is behind, and for the one in progress.
+        let (made, ..) = double.balance();
+        assert!(made <= (BEHIND as i32 + 1) * 8 + 3, "{made}");
+        assert!(double.calls_of("synchronize").is_empty());
+        assert_eq!(run.spans.device.as_ref().unwrap().missing(), Vec::<String>::new());
+        double.pass(1000 * MS);
+        run.end();
+        assert_eq!(run.kept.steps(), (0..60).collect::<Vec<_>>());
+        for step in 0..60 {
+            let forward = run.kept.row(step, SpanKind::Phase, Phase::Forward).device_ns;
+            assert_eq!(forward, Some((8 + step as i64) * MS), "step {step}");
+            let row = run.kept.step(step).step;
+            assert!(row.transfer_ns.is_some() && row.sync_ns.is_some() && row.launch_ns.is_some());
+        }
     });
 }
 

@@ -9,16 +9,15 @@ use crate::ledger::{Exposed, NodeTime};
 use crate::record::{Phase, PhaseRow, SpanKind};
 
 impl Spans {
-    /// One row for each phase and scope of a step, which took `wall_ns`; `other` is what is left of it.
-    /// `backward` is what backward's nodes took, by the scope they belong to.
-    pub fn rows(
-        &mut self,
-        closed: &[Span],
+    /// All rows of a step, which took `wall_ns`: beside those of its spans `other`, which is what is left of it, and what
+    /// `backward`'s nodes took, by the scope they belong to.
+    pub fn step_rows(
+        &self,
+        mut rows: Vec<PhaseRow>,
         step: i64,
         wall_ns: i64,
         backward: &HashMap<u32, NodeTime>,
     ) -> Vec<PhaseRow> {
-        let mut rows = self.span_rows(closed, step);
         rows.extend(backward.iter().filter(|(scope, _)| **scope != ROOT).map(|(&scope, time)| PhaseRow {
             calls: time.calls,
             total_ns: time.total_ns,
@@ -29,7 +28,7 @@ impl Spans {
         rows
     }
 
-    /// The same of what has run between steps: its phases are no part of one.
+    /// One row for each phase and scope of what has run between steps: its phases are no part of one.
     pub fn rows_between(&mut self, closed: &[Span], next_step: i64) -> Vec<PhaseRow> {
         let mut rows = self.span_rows(closed, next_step);
         let phases = rows.iter_mut().filter(|row| row.kind == SpanKind::Phase);
@@ -50,7 +49,7 @@ impl Spans {
     }
 
     /// One row for each phase and scope among `closed`.
-    fn span_rows(&mut self, closed: &[Span], step: i64) -> Vec<PhaseRow> {
+    pub fn span_rows(&mut self, closed: &[Span], step: i64) -> Vec<PhaseRow> {
         let mut rows: Vec<PhaseRow> = Vec::new();
         let mut row_of: HashMap<(SpanKind, Phase, u32), usize> = HashMap::new();
         for span in closed {

@@ -73,6 +73,9 @@ impl Spans {
     pub fn begin_step(&mut self, step: i64) -> i64 {
         self.begin_between();
         self.ranges.set_step(step);
+        if let Some(device) = &mut self.device {
+            device.begin_step(step);
+        }
         self.mark(kind::STEP_BEGIN, step as u64)
     }
 

@@ -66,7 +66,8 @@ pub struct Config {
     #[serde(flatten)]
     pub adamw: AdamWConfig,
     pub threads: i32,
-    /// The loss is read every so many steps, and after the first and the last.
+    /// The loss is read in every so manieth measured step, and in the first, the last, and the last of the warm-up: on a GPU
+    /// the host waits then, so that the measured steps are whole cycles from one wait to the next.
     pub sync_every: i64,
     #[serde(flatten)]
     pub copy: CopyConfig,
@@ -148,7 +149,7 @@ impl Config {
 
     /// Whether the loss of this step is read.
     pub fn reads_loss(&self, step: i64) -> bool {
-        step % self.sync_every == 0 || step + 1 == self.total_steps()
+        step == 0 || step + 1 == self.total_steps() || (step + 1 - self.warmup) % self.sync_every == 0
     }
 
     /// The sizes that theory goes by.

@@ -1,6 +1,7 @@
 //! AdamW by a kernel of our own, on libtorch's memory and its current stream. Never yet run on a card.
 
 use std::ffi::{c_int, c_void};
+use std::num::NonZeroU64;
 
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -65,13 +66,13 @@ impl Lists {
     }
 }
 
-/// The kernel for some parameters, and how often it has run.
+/// The kernel for some parameters, and the number of its next update.
 #[derive(Debug)]
 pub struct KernelAdamW {
     kernel: AdamWKernel,
     layout: Layout,
     hyper: Hyper,
-    count: u64,
+    next: NonZeroU64,
 }
 
 impl KernelAdamW {
@@ -89,7 +90,12 @@ impl KernelAdamW {
         let gpu = Gpu::open(ordinal)?;
         let kernel = AdamWKernel::load(&gpu, &Cache::standard(), config.tiling()?, storage)?;
         let layout = Layout::new(storage, ordinal);
-        Ok(KernelAdamW { kernel, layout, hyper: Hyper { lr, betas, eps, weight_decay }, count: 0 })
+        Ok(KernelAdamW {
+            kernel,
+            layout,
+            hyper: Hyper { lr, betas, eps, weight_decay },
+            next: NonZeroU64::MIN,
+        })
     }
 
     /// Queues one update behind what libtorch has queued.
@@ -101,8 +107,8 @@ impl KernelAdamW {
         // SAFETY: the shim has checked of each tensor that it is a contiguous one of the GPU, of the type that the kernel
         // was loaded for, and of as many elements as are read. Their memory is the caching allocator's, which gives it to
         // nobody before what is queued on this stream, libtorch's own, has run.
-        unsafe { self.kernel.step(&operands, self.hyper, self.count + 1, stream)? };
-        self.count += 1;
+        unsafe { self.kernel.step(&operands, self.hyper, self.next, stream)? };
+        self.next = self.next.saturating_add(1);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod autocast;
 mod checkpoint;
 mod config;
 mod data;
+mod device_name;
 mod error;
 mod gpt;
 mod kernel;
@@ -22,9 +23,10 @@ pub use autocast::autocast;
 pub use checkpoint::{Checkpoint, checkpoint, checkpoint_one};
 pub use config::{AdamWConfig, Config, CopyConfig, Files};
 pub use data::{Batch, Loader, read_text};
+pub use device_name::device;
 pub use error::TrainError;
 pub use model::{Model, build};
-pub use session::{device, train};
+pub use session::train;
 
 pub use crate::theory::{
     AdamWKind, Attention, Checkpoint as CheckpointPolicy, Float, ModelKind, Precision, ZeroGrad,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch::nn::VarStore;
-use tch::{Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use super::adamw::AdamW;
 use super::autocast::autocast;
@@ -13,7 +13,7 @@ use super::error::TrainError;
 use super::model::{Model, build};
 use super::ops::divide;
 use super::weights;
-use crate::probe::{Options, Probe, Step, StepSummary, scope, waiting, why_no_gpu};
+use crate::probe::{Options, Probe, Step, StepSummary, scope, waiting};
 use crate::record::{Detail, RunRow, RunStatus, Sink};
 use crate::theory::{Precision, ZeroGrad};
 
@@ -249,55 +249,4 @@ fn read(loss: Tensor) -> Result<f64, TrainError> {
     let _scope = scope("read_loss");
     let _waiting = waiting();
     Ok(loss.f_double_value(&[])?)
-}
-
-/// Reads `cpu`, `cuda` or `cuda:N`, and checks that libtorch can work there.
-pub fn device(name: &str) -> Result<Device, TrainError> {
-    let bad = |reason: String| TrainError::Device { device: name.to_owned(), reason };
-    let Some(ordinal) = ordinal(name).map_err(bad)? else { return Ok(Device::Cpu) };
-    crate::probe::load_cuda().map_err(bad)?;
-    among(ordinal, tch::Cuda::device_count()).map_err(bad)
-}
-
-/// The number of the GPU that a name stands for; `None` for the CPU.
-fn ordinal(name: &str) -> Result<Option<usize>, String> {
-    let number = match name {
-        "cpu" => return Ok(None),
-        "cuda" => Some(0),
-        _ => name.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
-    };
-    number.map(Some).ok_or_else(|| "allowed: cpu, cuda, cuda:0, cuda:1, …".to_owned())
-}
-
-/// The GPU with this number, of as many as libtorch sees.
-fn among(ordinal: usize, count: i64) -> Result<Device, String> {
-    match count {
-        ..=0 => Err(why_no_gpu()),
-        _ if (ordinal as i64) < count => Ok(Device::Cuda(ordinal)),
-        1 => Err("this machine has one GPU: cuda:0".to_owned()),
-        _ => Err(format!("this machine has {count} GPUs: cuda:0 to cuda:{}", count - 1)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_devices_are_read_and_others_are_refused() {
-        assert_eq!(ordinal("cpu"), Ok(None));
-        assert_eq!(ordinal("cuda"), Ok(Some(0)));
-        assert_eq!(ordinal("cuda:7"), Ok(Some(7)));
-        for name in ["gpu", "cuda:", "cuda:-1", "cuda:x", "CUDA", ""] {
-            assert!(ordinal(name).is_err_and(|reason| reason.contains("allowed: cpu")), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_gpu_that_is_not_there_is_refused_with_those_that_are() {
-        assert_eq!(among(0, 1), Ok(Device::Cuda(0)));
-        assert_eq!(among(7, 8), Ok(Device::Cuda(7)));
-        assert_eq!(among(7, 1).unwrap_err(), "this machine has one GPU: cuda:0");
-        assert_eq!(among(7, 4).unwrap_err(), "this machine has 4 GPUs: cuda:0 to cuda:3");
-    }
 }

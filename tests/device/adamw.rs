@@ -9,8 +9,12 @@ use stepledger::theory::{AdamWKind, Float};
 use stepledger::train::{AdamW, AdamWConfig};
 use tch::{Device, Kind, Tensor};
 
+use self::rounding::NEIGHBOURS;
 use super::Outcome;
 use super::row::Row;
+
+#[path = "../common/rounding.rs"]
+mod rounding;
 
 pub fn adamw(device: Device) -> Outcome<Vec<Row>> {
     let mut rows: Vec<Row> =
@@ -51,13 +55,15 @@ fn same_numbers(storage: Storage, device: Device) -> Outcome<Row> {
     Ok(Row::within(&check, largest, (0.0, tolerance(storage, stand_in)), ""))
 }
 
-/// f32 adds up in another order. What is kept in bf16 may be rounded apart once, and goes its way from there; what computes
-/// in bf16, as the stand-in does where nothing is kept in f32, rounds after each of a dozen operations.
+/// f32 adds up in another order, and what is kept in bf16 may be rounded apart once. The stand-in rounds a parameter twice a
+/// step, after its decay and after its update; where nothing is kept in f32 it computes in bf16, and rounds after each of a
+/// dozen operations, which cost half a neighbour each.
 fn tolerance(storage: Storage, stand_in: AdamWKind) -> f64 {
     match (storage, stand_in) {
         (Storage::F32, _) => 1e-5,
-        (Storage::Bf16, AdamWKind::Foreach) => 16.0 / 256.0,
-        _ => 4.0 / 256.0,
+        (Storage::Bf16, AdamWKind::Foreach) => 8.0 * NEIGHBOURS,
+        (_, AdamWKind::Foreach) => 2.0 * NEIGHBOURS,
+        _ => NEIGHBOURS,
     }
 }
 

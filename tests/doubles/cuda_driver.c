@@ -22,7 +22,7 @@ enum {
 typedef struct { int device; int64_t ends_ns; int capturing; } Stream;
 typedef struct { int number, device, destroyed, recorded; int64_t at_ns; } Event;
 
-static int64_t now_ns;
+static int64_t now_ns, tick_ns;
 static Stream streams[8];
 static Event events[4096];
 static int made, destroyed, retained, stuck;
@@ -50,6 +50,8 @@ static int fails(const char *name) {
 
 /* What the test says. */
 void double_pass(int64_t ns) { now_ns += ns; }
+/* So much passes before each query is answered. */
+void double_tick(int64_t ns) { tick_ns = ns; }
 void double_work(int stream, int64_t ns) {
   Stream *at = &streams[stream];
   at->ends_ns = (at->ends_ns > now_ns ? at->ends_ns : now_ns) + ns;
@@ -136,6 +138,7 @@ static _Thread_local int capture_mode;
 int double_capture_mode(void) { return capture_mode; }
 int cuThreadExchangeStreamCaptureMode(int *mode) {
   int before = capture_mode;
+  note("exchange", *mode, before);
   capture_mode = *mode;
   *mode = before;
   return SUCCESS;
@@ -149,6 +152,7 @@ static int spoils_a_capture(void) {
 int cuEventQuery(void *handle) {
   Event *event = handle;
   note("query", event->number, 0);
+  now_ns += tick_ns;
   if (spoils_a_capture()) return CAPTURE_UNSUPPORTED;
   MAY_FAIL("cuEventQuery");
   return !stuck && event->at_ns <= now_ns ? SUCCESS : NOT_READY;

@@ -1,6 +1,7 @@
 //! Loading, launching and measuring, by way of a double of CUDA's driver that runs the kernels on the host.
 
 use std::ffi::c_void;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use rand::SeedableRng;
@@ -62,7 +63,7 @@ fn updates_are_launched_as_they_are(double: &Host, gpu: &Arc<Gpu>, cache: &Cache
         for count in 1..=3 {
             let operands: Vec<_> = launched.iter_mut().map(Tensor::operands).collect();
             // SAFETY: the double works on the host's memory, on which these tensors lie, and at once.
-            unsafe { kernel.step(&operands, hyper, count, stream) }.unwrap();
+            unsafe { kernel.step(&operands, hyper, NonZeroU64::new(count).unwrap(), stream) }.unwrap();
             let operands: Vec<_> = expected.iter_mut().map(Tensor::operands).collect();
             direct.step(storage, &operands, hyper, count);
         }

@@ -1,6 +1,7 @@
 //! Tensors in the host's memory, placed as a test wants them, and the kernel run on them.
 
 use std::ffi::{CString, c_char};
+use std::num::NonZeroU64;
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -176,7 +177,7 @@ impl Kernel {
         let name = CString::new(storage.kernel()).unwrap();
         // SAFETY: the file declares it so.
         let run: Run = unsafe { self.host.function("host_adamw") };
-        let numbers = Numbers::new(hyper, count);
+        let numbers = Numbers::new(hyper, NonZeroU64::new(count).unwrap());
         for batch in batches(operands, self.tiling).unwrap() {
             assert!(
                 run(name.as_ptr(), batch.blocks(), &batch, &numbers, count.is_multiple_of(2)),

@@ -1,6 +1,7 @@
 //! What is found, and what is not claimed.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use stepledger::record::Trace;
 
 use super::Shown;
 use super::made_up::Plan;
@@ -19,4 +20,25 @@ fn a_program_that_is_no_toy_model_is_held_against_no_theory() {
             "{line}"
         );
     }
+}
+
+/// Without the GPU's own counters the bottleneck is not attributed, which is said with its reason; what its events tell is.
+#[test]
+fn of_a_gpu_the_events_say_what_they_can_and_the_rest_is_named() {
+    let shown = Shown::new(Plan { trace: Trace::Phases, waits_every: Some(1), ..Plan::USUAL });
+    let found = &shown.json("")["findings"];
+    assert_eq!((&found["bottleneck"], &found["resources"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        found["exposure"],
+        json!({"kernel_at_most_ms": 2.0, "transfer_at_least_ms": 6.0, "sync_at_least_ms": 1.0,
+            "launch_at_least_ms": 0.5, "largest": "transfer"})
+    );
+    let text = shown.text("");
+    for words in [
+        "transfer takes the most of the step, whatever its kernels do (by events alone: kernels at most 2.00 ms",
+        "attribute-bottleneck says nothing: not measured: flops, dram_bytes, kernel_ms (",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(Shown::new(Plan::USUAL).json("")["findings"]["exposure"], Value::Null);
 }

@@ -12,6 +12,7 @@ pub const LAYERS: i64 = 12;
 const FIRST_STEP_NS: i64 = 5_000_789;
 const STEP_NS: i64 = 10_000_000;
 const GAP_NS: i64 = 2_000_000;
+const HOST_NS: i64 = STEP_NS / 10;
 
 /// What a run is like.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +25,20 @@ pub struct Plan {
     pub leak: bool,
     /// The step has an optimizer phase.
     pub optimizer: bool,
+    /// On a GPU, whose every step takes 10 ms: the loss is read in every so manieth. A CPU's is read in each.
+    pub waits_every: Option<i64>,
 }
 
 impl Plan {
-    pub const USUAL: Plan =
-        Plan { steps: 14, warmup: 2, trace: Trace::Ops, layers: LAYERS, leak: false, optimizer: true };
+    pub const USUAL: Plan = Plan {
+        steps: 14,
+        warmup: 2,
+        trace: Trace::Ops,
+        layers: LAYERS,
+        leak: false,
+        optimizer: true,
+        waits_every: None,
+    };
 
     /// Writes the run and returns its lifetimes.
     pub fn write(self, out: &Path, run_id: &str) -> Vec<AllocationRow> {
@@ -52,16 +62,32 @@ impl Plan {
         lifetimes
     }
 
+    fn waits(self, step: i64) -> bool {
+        (step + 1) % self.waits_every.unwrap_or(1) == 0
+    }
+
+    /// The host hands a step over in 1 ms, has something else to do for 2 ms, and then waits for all that it has handed
+    /// over.
+    fn wall_ns(self, step: i64) -> i64 {
+        let every = self.waits_every.unwrap_or(1);
+        if self.waits(step) { every * STEP_NS - (every - 1) * (HOST_NS + GAP_NS) } else { HOST_NS }
+    }
+
+    fn begin_ns(self, step: i64) -> i64 {
+        let Some(every) = self.waits_every else { return begin_ns(step) };
+        FIRST_STEP_NS + step / every * (every * STEP_NS + GAP_NS) + step % every * (HOST_NS + GAP_NS)
+    }
+
     fn step(self, step: i64, moments: &[LedgerMoment]) -> StepRow {
         let peak = moments.iter().find(|row| row.moment == Moment::Peak);
         StepRow {
             step,
             warmup: step < self.warmup,
-            started_at: start() + TimeDelta::nanoseconds(begin_ns(step)),
-            wall_ns: STEP_NS,
-            loss: Some(loss(step)),
+            started_at: start() + TimeDelta::nanoseconds(self.begin_ns(step)),
+            wall_ns: self.wall_ns(step),
+            loss: self.waits(step).then(|| loss(step)),
             tokens: Some(100),
-            device_busy_pct: Some(90.0),
+            device_busy_pct: Some(if self.waits_every.is_some() { 20.0 } else { 90.0 }),
             cpu_wait_ns: Some(1_000_000),
             events: 100,
             dropped_events: 0,
@@ -72,9 +98,9 @@ impl Plan {
             rounding_bytes: None,
             cached_bytes: None,
             non_torch_bytes: None,
-            transfer_ns: None,
-            sync_ns: None,
-            launch_ns: None,
+            transfer_ns: self.waits_every.map(|_| 6_000_000),
+            sync_ns: self.waits_every.map(|_| 1_000_000),
+            launch_ns: self.waits_every.map(|_| 500_000),
         }
     }
 
@@ -89,7 +115,7 @@ impl Plan {
             started_at: start(),
             finished_at: None,
             config: serde_json::Map::new(),
-            device: "cpu".to_owned(),
+            device: if self.waits_every.is_some() { "cuda:0" } else { "cpu" }.to_owned(),
             parameters: Some(3 * self.layers),
             trace: self.trace,
             capacity_bytes: None,

@@ -1,9 +1,11 @@
 //! `show` and `show --step`: what is said of the step itself.
 
 use serde_json::{Value, json};
+use stepledger::record::Trace;
 
 use super::Shown;
 use super::made_up::Plan;
+use super::program::program;
 
 #[test]
 fn one_step_has_its_own_loss_and_is_called_what_it_is() {
@@ -18,4 +20,48 @@ fn one_step_has_its_own_loss_and_is_called_what_it_is() {
     }
     assert_eq!(shown.json("--step 1")["one_step"], json!({"step": 1, "warmup": true, "loss": 4.9}));
     assert_eq!(shown.json("")["one_step"], Value::Null);
+}
+
+/// On a GPU that the host waits for now and then, only whole cycles tell a step's time: 10 ms, and not the host's 1 ms.
+#[test]
+fn a_gpus_step_is_told_by_whole_cycles_from_one_wait_to_the_next() {
+    let plan = |steps, every| Plan { steps, trace: Trace::Phases, waits_every: Some(every), ..Plan::USUAL };
+    for (plan, words) in [
+        (plan(14, 1), "Step 10.0 ms (median of 12 steps; middle half 10.0 ms to 10.0 ms), 10,000 tokens/s"),
+        // The first cycle begins within the warm-up, the last is not at its end.
+        (
+            plan(15, 4),
+            "Step 10.0 ms (median of 2 cycles of 4 steps, from one wait for the device to the next; middle",
+        ),
+        (
+            plan(9, 4),
+            "Step 10.0 ms (1 cycle of 4 steps, from one wait for the device to the next), 10,000 tokens/s",
+        ),
+        (
+            plan(14, 9),
+            "No step time: it is known from one wait for the device to the next, and no such cycle",
+        ),
+        (
+            plan(14, 90),
+            "Step 1.00 ms (median of 12 steps; middle half 1.00 ms to 1.00 ms; the host's time: no wait",
+        ),
+    ] {
+        let text = Shown::new(plan).text("");
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let shown = Shown::new(plan(15, 4));
+    let told = &shown.json("")["step"];
+    let expected = json!([13, 2, 4, 10.0, 10_000.0]);
+    assert_eq!(
+        json!([told["n"], told["cycles"], told["cycle_steps"], told["median_ms"], told["tokens_per_s"]]),
+        expected
+    );
+    let text = shown.text("--step 5");
+    assert!(text.contains("Step 1.00 ms (step 5 alone; the host's time"), "{text}");
+    let list = program().args(["list", "--json", "--out"]).arg(shown.runs.file("runs")).output().unwrap();
+    let listed: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(
+        json!([listed["runs"][0]["step_ms"], listed["runs"][0]["tokens_per_s"]]),
+        json!([10.0, 10_000.0])
+    );
 }

@@ -11,8 +11,11 @@ use super::machine;
 use super::note::note;
 use super::show::write_json;
 use crate::record::{RunRow, RunStatus};
-use crate::report::{Condition, ListedRun, Listing, Selection, StepRates, UNREADABLE, render_runs};
-use crate::store::{StoreError, glance, is_being_written, run_folders};
+use crate::report::{
+    Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
+};
+use crate::stats::StepSpan;
+use crate::store::{StepGlance, StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
 Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
@@ -90,8 +93,8 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     let shown = dir.display().to_string();
     match glance(dir) {
         Ok((run, steps)) => {
-            let measured = steps.iter().filter(|step| !step.warmup);
-            let rates = StepRates::of(measured.map(|step| (step.wall_ns, step.tokens, step.peak_bytes)));
+            let rated: Vec<RatedStep> = steps.iter().map(|step| rated(&run, step)).collect();
+            let rates = StepRates::of(&rated);
             let abandoned = run.status == RunStatus::Running && is_here(&run, host) && !is_being_written(dir);
             ListedRun::of(shown, &run, &rates, abandoned)
         }
@@ -110,6 +113,12 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
             }
         }
     }
+}
+
+fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
+    let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
+    let begin_ns = run.since_start_ns(started_at);
+    RatedStep { span: StepSpan { warmup, waited: run.waited(loss), begin_ns, wall_ns }, tokens, peak_bytes }
 }
 
 /// Whether a run was made on this machine: of another one's processes nothing is known.

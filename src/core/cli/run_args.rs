@@ -124,8 +124,9 @@ pub struct TrainingArgs {
     /// Text to train on, any file, read as bytes [default: the sums that come with the program]
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// Read the loss every N steps, and after the first and the last; on a GPU the host waits for the device then, and
-    /// runs ahead of it in between. Steps without have no loss in the account
+    /// Read the loss every N measured steps, and in the first, the last, and the last of the warm-up; on a GPU the host
+    /// waits for the device then, and runs ahead of it in between: a step's time is told over cycles of N steps. Steps
+    /// without have no loss in the account
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub sync_every: i64,
     /// Copy batches to the GPU from pinned memory; needs --device cuda

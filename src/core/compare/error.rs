@@ -52,6 +52,12 @@ pub enum Unusable {
     #[error("it has no measured step ({steps} of warm-up); run it with --steps {SURE_STEPS} or more")]
     NoMeasuredStep { steps: usize },
 
+    #[error(
+        "its steps did not wait for the device often enough for one step's time to be known (which is from one wait to \
+         the next); run it with a lower --sync-every, or more --steps"
+    )]
+    NoWholeCycle,
+
     #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
     NoTime { step: i64, wall_ns: i64 },
 

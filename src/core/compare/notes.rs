@@ -34,6 +34,7 @@ pub fn notes(
         late("candidate", &candidate),
         unsound(&runs, margin),
         unknown_overhead(&runs),
+        host_times(&runs),
         uncounted(&runs),
         varying_peaks(&base, &candidate),
         no_noise(noise),
@@ -66,6 +67,15 @@ fn unsound(runs: &[&Repeat], margin: Margin) -> Option<String> {
 fn unknown_overhead(runs: &[&Repeat]) -> Option<String> {
     let unknown = runs.iter().find(|run| run.overhead.is_none())?;
     Some(format!("what the instruments cost is not known, of run {} for one", unknown.run_id))
+}
+
+fn host_times(runs: &[&Repeat]) -> Option<String> {
+    let run = runs.iter().find(|run| !run.waits)?;
+    Some(format!(
+        "no step of run {} is known to have waited for the device, none has a loss: its times are the host's; read the loss now \
+         and then, and give it to `Step::finish`",
+        run.run_id
+    ))
 }
 
 fn varying_peaks(base: &[&Repeat], candidate: &[&Repeat]) -> Option<String> {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Unusable;
 use crate::record::{LedgerMoment, Phase, RunRow, RunStatus, SpanKind, StepRow};
-use crate::stats::{RunEstimate, Settled, TRIM, trimmed_mean};
+use crate::stats::{Cycles, RunEstimate, Settled, StepSpan, TRIM, trimmed_mean};
 use crate::store::PhaseTime;
 
 /// The largest share of a run's time that the instruments may have cost.
@@ -28,8 +28,10 @@ pub struct Repeat {
     pub run_id: String,
     pub started_at: DateTime<Utc>,
     pub finished_at: Option<DateTime<Utc>>,
-    /// Of the measured steps' wall times, in nanoseconds.
+    /// Of the measured steps' wall times, in nanoseconds; on a GPU that is waited for now and then, of whole cycles.
     pub time: RunEstimate,
+    /// Whether its steps are known to have waited for the device; else these are the host's times.
+    pub waits: bool,
     /// The trimmed mean of the logarithms of a phase's times, over the same steps; `None` where it did not run.
     pub phases: [Option<f64>; Phase::ALL.len()],
     /// The mean over the measured steps; `None` where one was not counted.
@@ -71,15 +73,16 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
-        let cycle = cycle(phases, &measured);
-        let (time, settled) = step_times(&measured, cycle, steps.len())?;
-        let kept: Vec<i64> = measured[settled.warmup..].iter().map(|step| step.step).collect();
+        let timed = Timed::of(tables)?;
+        let (time, settled) = timed.estimate(steps.len())?;
+        let kept: Vec<i64> = timed.steps[settled.warmup..].iter().map(|step| step.step).collect();
         Ok(Repeat {
             run_id: run.run_id.clone(),
             started_at: run.started_at,
             finished_at: run.finished_at,
             time,
-            phases: phase_times(phases, &kept, cycle),
+            waits: timed.waits,
+            phases: phase_times(phases, &kept, timed.cycle),
             tokens_per_step: tokens_per_step(&measured),
             overhead: overhead(run, &measured),
             peak_bytes: measured.iter().filter_map(|step| step.peak_bytes).max(),
@@ -89,9 +92,58 @@ impl Repeat {
     }
 }
 
+/// The measured steps whose time is known, one whole cycle after the other.
+struct Timed<'a> {
+    steps: Vec<&'a StepRow>,
+    times_ns: Vec<i64>,
+    /// Steps to a cycle: as many as lie between two waits for the device, and as make whole cycles of accumulation.
+    cycle: usize,
+    waits: bool,
+}
+
+impl<'a> Timed<'a> {
+    fn of(tables: &'a RunTables) -> Result<Self, Unusable> {
+        let RunTables { run, steps, phases, .. } = tables;
+        let span = |step: &StepRow| StepSpan {
+            warmup: step.warmup,
+            waited: run.waited(step.loss),
+            begin_ns: run.since_start_ns(step.started_at),
+            wall_ns: step.wall_ns,
+        };
+        let cycles = Cycles::of(&steps.iter().map(span).collect::<Vec<_>>());
+        if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
+            return Err(Unusable::NoWholeCycle);
+        }
+        let (steps, times_ns): (Vec<&StepRow>, _) =
+            cycles.places().map(|at| (&steps[at], cycles.time_ns(at))).unzip();
+        let accumulation = accumulation_cycle(phases, &steps);
+        let cycle = least_common_multiple(cycles.length.max(1), accumulation);
+        Ok(Timed { steps, times_ns, cycle, waits: cycles.told })
+    }
+
+    /// `steps`: how many the run has, warm-up included.
+    fn estimate(&self, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
+        let times: Vec<f64> = self.times_ns.iter().map(|&ns| ns as f64).collect();
+        let settled = Settled::of(&times, self.cycle);
+        let estimate = settled.as_ref().and_then(Settled::estimate);
+        estimate.zip(settled).ok_or_else(|| match self.steps.iter().find(|step| step.wall_ns <= 0) {
+            Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
+            None => Unusable::NoMeasuredStep { steps },
+        })
+    }
+}
+
+fn least_common_multiple(a: usize, b: usize) -> usize {
+    let (mut greatest_divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (greatest_divisor, rest) = (rest, greatest_divisor % rest);
+    }
+    a / greatest_divisor * b
+}
+
 /// How many steps an accumulation cycle has. A step of ours is a whole one; a loop that begins a step for each
 /// micro-batch is known by an optimizer that runs in every second step, or every third.
-fn cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
+fn accumulation_cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
     let optimizer = |row: &&PhaseTime| row.kind == SpanKind::Phase && row.phase == Phase::Optimizer;
     let ran: HashSet<i64> = phases.iter().filter(optimizer).map(|row| row.step).collect();
     let places: Vec<usize> = (0..measured.len()).filter(|&at| ran.contains(&measured[at].step)).collect();
@@ -99,16 +151,6 @@ fn cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
     let cycle = second - first;
     let regular = (0..measured.len()).filter(|at| at % cycle == first % cycle).eq(places.iter().copied());
     if regular { cycle } else { 1 }
-}
-
-fn step_times(measured: &[&StepRow], cycle: usize, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
-    let times: Vec<f64> = measured.iter().map(|step| step.wall_ns as f64).collect();
-    let settled = Settled::of(&times, cycle);
-    let estimate = settled.as_ref().and_then(Settled::estimate);
-    estimate.zip(settled).ok_or_else(|| match measured.iter().find(|step| step.wall_ns <= 0) {
-        Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
-        None => Unusable::NoMeasuredStep { steps },
-    })
 }
 
 /// Of each phase, over the whole cycles of the steps `kept`, for one step. A step in which it did not run counts as one
@@ -144,6 +186,9 @@ fn overhead(run: &RunRow, measured: &[&StepRow]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
+    use super::super::made_up::Made;
     use super::*;
 
     fn cycle_of(steps: i64, ran: impl Fn(i64) -> bool) -> usize {
@@ -155,7 +200,7 @@ mod tests {
             total_ns: 1,
         };
         let phases: Vec<PhaseTime> = steps.iter().filter(|step| ran(step.step)).map(row).collect();
-        cycle(&phases, &steps.iter().collect::<Vec<_>>())
+        accumulation_cycle(&phases, &steps.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -171,5 +216,52 @@ mod tests {
         ] {
             assert_eq!(cycle, 1, "{what}");
         }
+    }
+    /// A step of the host takes 1 ms and what follows it another, one of the device 10; the host waits in every `every`th.
+    fn behind(every: i64, steps: i64) -> RunTables {
+        let row = |step: i64| {
+            let waits = step % every == every - 1;
+            StepRow {
+                step,
+                warmup: step < 2 * every,
+                started_at: DateTime::UNIX_EPOCH
+                    + TimeDelta::milliseconds(step / every * 10 * every + step % every * 2),
+                wall_ns: if waits { 10_000_000 * every - 2_000_000 * (every - 1) } else { 1_000_000 },
+                loss: waits.then_some(1.0),
+                ..StepRow::default()
+            }
+        };
+        let mut tables = Made { steps: 0, ..Made::default() }.tables("a", 0);
+        tables.run.device = "cuda:0".to_owned();
+        RunTables { steps: (0..steps).map(row).collect(), ..tables }
+    }
+
+    #[test]
+    fn a_device_that_is_waited_for_now_and_then_is_judged_by_whole_cycles() {
+        for every in [1, 4, 5] {
+            let time = Repeat::of(&behind(every, 60 * every)).unwrap().time;
+            assert!((time.log_time.exp() / 1e7 - 1.0).abs() < 1e-9, "{every}: {}", time.log_time.exp());
+            assert_eq!((time.cycle, time.measured), (every as usize, 58));
+        }
+        let few = Repeat::of(&behind(4, 40)).unwrap().time.weakness(0.1).unwrap().to_string();
+        assert!(few.contains("8 cycles of 4 steps") && few.contains("240 steps"), "{few}");
+        assert_eq!(Repeat::of(&behind(40, 90)), Err(Unusable::NoWholeCycle));
+    }
+
+    #[test]
+    fn a_device_that_is_not_known_to_be_waited_for_is_told() {
+        let mut tables = behind(4, 120);
+        assert!(Repeat::of(&tables).unwrap().waits);
+        tables.steps.iter_mut().for_each(|step| step.loss = None);
+        let repeat = Repeat::of(&tables).unwrap();
+        assert_eq!((repeat.waits, repeat.time.cycle), (false, 1));
+    }
+
+    #[test]
+    fn accumulation_and_waits_are_both_whole_in_a_cycle() {
+        let tables = behind(4, 120);
+        let row = |step| PhaseTime { step, kind: SpanKind::Phase, phase: Phase::Optimizer, total_ns: 1 };
+        let phases = (0..120).filter(|step| step % 3 == 2).map(row).collect();
+        assert_eq!(Repeat::of(&RunTables { phases, ..tables }).unwrap().time.cycle, 12);
     }
 }

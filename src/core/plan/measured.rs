@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::record::{Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
-use crate::stats::median;
+use crate::stats::{Cycles, StepSpan, median};
 use crate::theory::Checkpoint;
 
 /// One run, as far as a plan needs it.
@@ -31,7 +31,7 @@ pub struct Measured {
     pub parameters: Option<i64>,
     /// Measured steps; the numbers below are over them.
     pub steps: usize,
-    /// The median of their times.
+    /// The median of their times, means over whole cycles from one wait for the device to the next.
     pub step_ms: Option<f64>,
     /// The median of their tokens.
     pub tokens: Option<f64>,
@@ -51,6 +51,13 @@ pub struct NotUsed {
 impl Measured {
     /// Sums up a run's rows; warm-up is left out.
     pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
+        let span = |step: &StepRow| StepSpan {
+            warmup: step.warmup,
+            waited: run.waited(step.loss),
+            begin_ns: run.since_start_ns(step.started_at),
+            wall_ns: step.wall_ns,
+        };
+        let step_ms = median(&Cycles::of(&steps.iter().map(span).collect::<Vec<_>>()).times_ms());
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
@@ -76,7 +83,7 @@ impl Measured {
             },
             parameters: run.parameters,
             steps: steps.len(),
-            step_ms: middle(|step| Some(step.wall_ns as f64 / 1e6)),
+            step_ms,
             tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)),
             peak_bytes: highest.and_then(|step| step.peak_bytes),
             peak_phase: highest.and_then(|step| step.peak_phase),
@@ -99,5 +106,29 @@ pub(super) fn canonical(policy: &str) -> String {
     match policy.parse() {
         Ok(Checkpoint::Every(1)) => Checkpoint::Full.to_string(),
         _ => policy.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::compare::made_up::Made;
+
+    /// The host takes 1 ms for a step and waits in every fourth, the device takes 10.
+    #[test]
+    fn a_step_of_a_gpu_that_is_waited_for_now_and_then_is_the_mean_of_a_whole_cycle() {
+        let run = Made { steps: 0, device: "cuda:0", ..Made::default() }.tables("a", 0).run;
+        let step = |step: i64| StepRow {
+            step,
+            warmup: step < 4,
+            started_at: run.started_at + TimeDelta::milliseconds(step / 4 * 40 + step % 4),
+            wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
+            loss: (step % 4 == 3).then_some(1.0),
+            ..StepRow::default()
+        };
+        let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>());
+        assert_eq!((measured.steps, measured.step_ms), (12, Some(10.0)));
     }
 }

@@ -50,6 +50,19 @@ pub struct RunRow {
     pub missing: Vec<String>,
 }
 
+impl RunRow {
+    /// Whether the host has waited for the device in a step whose loss is this: a number has been read from it then. On a
+    /// CPU every operator has been waited for.
+    pub fn waited(&self, loss: Option<f64>) -> bool {
+        self.device == "cpu" || loss.is_some()
+    }
+
+    /// Nanoseconds from the run's start to an instant, to the microsecond that is kept of both.
+    pub fn since_start_ns(&self, at: DateTime<Utc>) -> i64 {
+        1000 * (at - self.started_at).num_microseconds().unwrap_or_default()
+    }
+}
+
 /// An allocation that could not be made.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct FailedAllocation {
@@ -139,8 +152,8 @@ pub struct StepRow {
     pub non_torch_bytes: Option<i64>,
     /// Exposed times: the parts of the step in which a batch was copied while the device did not compute, in which
     /// the training thread waited for a device that neither computed nor copied, and in which the device had got
-    /// through one phase and was not given the next, and none of these went on: the last one a lower bound. `None` on
-    /// a CPU, and where it cannot be known.
+    /// through one phase and was not given the next, and none of these went on: the last one a lower bound, and
+    /// the ends of each interval known to 0.1 ms. `None` on a CPU, and where it cannot be known.
     pub transfer_ns: Option<i64>,
     pub sync_ns: Option<i64>,
     pub launch_ns: Option<i64>,
@@ -164,8 +177,8 @@ pub struct PhaseRow {
     pub total_ns: i64,
     /// On the device's own clock; `None` where there is none.
     pub device_ns: Option<i64>,
-    /// How far the host had run ahead when the last call ended: until the device got there. `None` for what is
-    /// nested in a phase, and where there is no such clock.
+    /// How far the host had run ahead when the last call ended: until the device got there, to 0.1 ms, which is how exactly
+    /// the two clocks are laid on each other. `None` for what is nested in a phase, and where there is no such clock.
     pub lead_ns: Option<i64>,
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::bottleneck::{BottleneckFinding, bottleneck};
 use super::creep::MemoryCreep;
+use super::exposure::ExposureFinding;
 use super::ledger::MomentSummary;
 use super::phases::PhaseSummary;
 use super::resources::Resources;
@@ -37,6 +38,8 @@ pub struct Asked {
 pub struct Findings {
     pub summary: Option<StepFinding>,
     pub hotspots: Vec<Hotspot>,
+    /// What the events of a GPU alone say of what holds the step up; null on a CPU, and where they tell no exposed times.
+    pub exposure: Option<ExposureFinding>,
     /// What the step's work and exposed times say of the GPU; null on a CPU.
     pub resources: Option<ResourceMetrics>,
     /// What holds it up, by the roofline of the rates that the GPU was measured to reach, or that its datasheet says; null on
@@ -105,6 +108,7 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     Findings {
         summary: step,
         hotspots,
+        exposure: on_gpu.and_then(|_| ExposureFinding::of(&summary.step)),
         resources,
         bottleneck,
         theory,

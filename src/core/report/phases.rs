@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::step_times::StepTimes;
 use crate::record::{Phase, PhaseRow, SpanKind};
 use crate::stats::median;
 
@@ -19,6 +20,7 @@ pub struct PhaseSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<str>>,
     pub total_ms: f64,
+    /// A step, the median; over whole cycles as the step's own time is.
     pub median_ms: f64,
     pub calls: i64,
     /// Of the steps' wall time.
@@ -29,21 +31,21 @@ pub struct PhaseSummary {
     pub lead_ms: Option<f64>,
 }
 
-/// Sums the rows of one kind over steps that took `wall_ns` in all: phases in their own order, then
+/// Sums the rows of one kind over the steps that `times` are of: phases in their own order, then
 /// `other`; scopes by phase and name.
-pub fn sum(rows: &[&PhaseRow], kind: SpanKind, wall_ns: i64) -> Vec<PhaseSummary> {
+pub fn sum(rows: &[&PhaseRow], kind: SpanKind, times: &StepTimes) -> Vec<PhaseSummary> {
     let mut groups: HashMap<(Phase, &str), Vec<&PhaseRow>> = HashMap::new();
     for &row in rows.iter().filter(|row| row.kind == kind) {
         groups.entry((row.phase, &row.name)).or_default().push(row);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by(|a, b| a.0.cmp(&b.0));
-    groups.into_iter().map(|((phase, _), rows)| summary(phase, &rows, wall_ns)).collect()
+    groups.into_iter().map(|((phase, _), rows)| summary(phase, &rows, times)).collect()
 }
 
-fn summary(phase: Phase, rows: &[&PhaseRow], wall_ns: i64) -> PhaseSummary {
+fn summary(phase: Phase, rows: &[&PhaseRow], times: &StepTimes) -> PhaseSummary {
     let total_ns: i64 = rows.iter().map(|row| row.total_ns).sum();
-    let times: Vec<f64> = rows.iter().map(|row| row.total_ns as f64 / 1e6).collect();
+    let per_step = times.per_step_ms(rows.iter().map(|row| (row.step, row.total_ns)));
     let leads: Vec<f64> = rows.iter().filter_map(|row| row.lead_ns).map(|ns| ns as f64 / 1e6).collect();
     let device_ns: Option<i64> = rows.iter().map(|row| row.device_ns).sum();
     PhaseSummary {
@@ -51,9 +53,9 @@ fn summary(phase: Phase, rows: &[&PhaseRow], wall_ns: i64) -> PhaseSummary {
         phase: (rows[0].kind != SpanKind::Phase).then(|| phase.as_str()),
         parent: rows[0].parent.clone(),
         total_ms: total_ns as f64 / 1e6,
-        median_ms: median(&times).unwrap_or_default(),
+        median_ms: median(&per_step).unwrap_or_default(),
         calls: rows.iter().map(|row| row.calls).sum(),
-        share_pct: if wall_ns > 0 { 100.0 * total_ns as f64 / wall_ns as f64 } else { 0.0 },
+        share_pct: if times.wall_ns > 0 { 100.0 * total_ns as f64 / times.wall_ns as f64 } else { 0.0 },
         device_ms: device_ns.map(|ns| ns as f64 / 1e6),
         lead_ms: median(&leads),
     }

@@ -15,6 +15,11 @@ pub struct Resources {
     pub launch_ms: Option<f64>,
 }
 
+/// What only the GPU's own counters tell.
+const COUNTED: [&str; 3] = ["flops", "dram_bytes", "kernel_ms"];
+const WHY_NOT_COUNTED: &str = " (a step's operations, bytes and kernels are told by the GPU's own counters, by way of CUPTI, \
+    which are not read; its events bound the kernels' time from above only)";
+
 impl Resources {
     /// Of the median step; `None` on a CPU, where none of it exists.
     pub fn of(summary: &Summary) -> Option<Self> {
@@ -48,7 +53,9 @@ impl Resources {
         else {
             let missing: Vec<_> =
                 fields.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
-            return Err(format!("not measured: {}", missing.join(", ")));
+            let counted = missing.iter().any(|name| COUNTED.contains(name));
+            let why = if counted { WHY_NOT_COUNTED } else { "" };
+            return Err(format!("not measured: {}{why}", missing.join(", ")));
         };
         Ok(ResourceRecord { flops, dram_bytes, kernel_ms, transfer_ms, sync_ms, launch_ms })
     }
@@ -61,7 +68,11 @@ mod tests {
     #[test]
     fn what_is_not_measured_is_named_and_nothing_else() {
         let resources = Resources { transfer_ms: Some(0.0), sync_ms: Some(1.5), ..Resources::default() };
-        assert_eq!(resources.record().unwrap_err(), "not measured: flops, dram_bytes, kernel_ms, launch_ms");
+        let why = resources.record().unwrap_err();
+        assert!(
+            why.starts_with("not measured: flops, dram_bytes, kernel_ms, launch_ms (")
+                && why.contains("CUPTI")
+        );
         let all = Resources {
             flops: Some(1e9),
             dram_bytes: Some(1e6),
@@ -71,5 +82,7 @@ mod tests {
         };
         let record = all.record().unwrap();
         assert_eq!((record.kernel_ms, record.sync_ms, record.launch_ms), (2.0, 1.5, 0.5));
+        let untimed = Resources { sync_ms: None, ..all };
+        assert_eq!(untimed.record().unwrap_err(), "not measured: sync_ms");
     }
 }

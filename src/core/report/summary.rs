@@ -10,11 +10,12 @@ use super::ledger::{MomentSummary, PeakPart, by_detail};
 use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
 use super::product_rate::{ProductRate, product_rate};
+use super::step_times::{StepSummary, StepTimes};
 use crate::record::{
     AllocationRow, DeviceFacts, ExperimentRow, LedgerMoment, Machine, Moment, Phase, PhaseRow,
     ReferenceRates, RunRow, SpanKind, StepRow,
 };
-use crate::stats::{median, quantile};
+use crate::stats::median;
 
 /// The tables of one run, as a store reads them.
 #[derive(Debug, Clone)]
@@ -101,31 +102,6 @@ impl OneStep {
     }
 }
 
-/// Step times over the measured steps looked at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StepSummary {
-    pub n: usize,
-    pub median_ms: Option<f64>,
-    /// The middle half lies between these two.
-    pub q1_ms: Option<f64>,
-    pub q3_ms: Option<f64>,
-    pub min_ms: Option<f64>,
-    pub max_ms: Option<f64>,
-    pub total_ms: f64,
-    pub tokens_per_s: Option<f64>,
-    pub tokens_per_step: Option<f64>,
-    /// The share of the step that the device computed; on a CPU, that of the compute phases.
-    pub device_busy_pct: Option<f64>,
-    /// What the training thread waited for data or synchronisation.
-    pub cpu_wait_ms: Option<f64>,
-    /// Exposed times: batches copied, waiting for the device, launching, each while nothing before it went on; null on
-    /// a CPU.
-    pub transfer_ms: Option<f64>,
-    pub sync_ms: Option<f64>,
-    pub launch_ms: Option<f64>,
-    pub peak_bytes: Option<i64>,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Versions {
     pub stepledger: String,
@@ -148,7 +124,7 @@ pub struct Instruments {
 /// the last measured step (the last one at all, if none was measured).
 pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuchStep> {
     let steps = chosen_steps(&account.run, &account.steps, only)?;
-    let wall_ns = steps.iter().map(|step| step.wall_ns).sum();
+    let times = StepTimes::of(account, only);
     let numbers: HashSet<i64> = steps.iter().map(|step| step.step).collect();
     // A validation pass has the number of the step that follows, and is no part of it.
     let in_step = |row: &&PhaseRow| row.phase != Phase::Validation && numbers.contains(&row.step);
@@ -156,7 +132,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     let ledger_step = ledger_step(&account.steps, only);
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
-    let (run, step) = (&account.run, step_summary(&steps));
+    let (run, step) = (&account.run, times.summary(&steps));
     Ok(Summary {
         run_id: run.run_id.clone(),
         schema_version: run.schema_version,
@@ -174,10 +150,10 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         products: product_rate(&run.config, run.reference_rates.as_ref(), step.median_ms),
         step,
         one_step: only.and(steps.first()).map(|step| OneStep::of(step)),
-        phases: sum(&phases, SpanKind::Phase, wall_ns),
+        phases: sum(&phases, SpanKind::Phase, &times),
         scopes: [SpanKind::Scope, SpanKind::Node]
             .iter()
-            .flat_map(|kind| sum(&phases, *kind, wall_ns))
+            .flat_map(|kind| sum(&phases, *kind, &times))
             .collect(),
         ledger_step: ledger_step.filter(|_| !moments.is_empty()),
         ledger: moments.iter().map(|moment| (moment.moment.as_str(), MomentSummary(**moment))).collect(),
@@ -247,32 +223,6 @@ fn range(run: &RunRow, steps: &[StepRow], number: i64) -> String {
             format!("{range}. In step {number} it ran out of memory; plain `show` tells what was alive then")
         }
         false => range,
-    }
-}
-
-fn step_summary(steps: &[&StepRow]) -> StepSummary {
-    let times: Vec<f64> = steps.iter().map(|step| step.wall_ns as f64 / 1e6).collect();
-    let rate = |step: &&StepRow| Some(step.tokens? as f64 / (step.wall_ns as f64 / 1e9));
-    let rates: Vec<f64> = steps.iter().filter_map(rate).collect();
-    let middle = |value: fn(&StepRow) -> Option<f64>| -> Option<f64> {
-        median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
-    };
-    StepSummary {
-        n: steps.len(),
-        median_ms: median(&times),
-        q1_ms: quantile(&times, 0.25),
-        q3_ms: quantile(&times, 0.75),
-        min_ms: quantile(&times, 0.0),
-        max_ms: quantile(&times, 1.0),
-        total_ms: times.iter().sum(),
-        tokens_per_s: median(&rates),
-        tokens_per_step: middle(|step| step.tokens.map(|tokens| tokens as f64)),
-        device_busy_pct: middle(|step| step.device_busy_pct),
-        cpu_wait_ms: middle(|step| step.cpu_wait_ns.map(|ns| ns as f64 / 1e6)),
-        transfer_ms: middle(|step| step.transfer_ns.map(|ns| ns as f64 / 1e6)),
-        sync_ms: middle(|step| step.sync_ns.map(|ns| ns as f64 / 1e6)),
-        launch_ms: middle(|step| step.launch_ns.map(|ns| ns as f64 / 1e6)),
-        peak_bytes: steps.iter().filter_map(|step| step.peak_bytes).max(),
     }
 }
 

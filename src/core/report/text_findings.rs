@@ -15,6 +15,7 @@ pub fn render_findings(findings: &Findings) -> String {
     let mut lines = vec!["Findings (the rules' thresholds are teaching heuristics)".to_owned()];
     lines.extend(step(findings));
     lines.extend(hotspots(findings));
+    lines.extend(exposure(findings));
     lines.extend(held_up(findings));
     lines.extend(memory(findings));
     lines.extend(findings.memory_creep.iter().map(creep));
@@ -40,6 +41,22 @@ fn hotspots(findings: &Findings) -> Option<String> {
     let spots = findings.hotspots.iter();
     let spots: Vec<_> = spots.map(|spot| format!("{} {}", spot.event.name, pct(spot.share_pct))).collect();
     (!spots.is_empty()).then(|| format!("  hotspots: {}", spots.join(", ")))
+}
+
+/// What of a GPU's time its events tell.
+fn exposure(findings: &Findings) -> Option<String> {
+    let found = findings.exposure.as_ref()?;
+    let what = match found.largest {
+        Some(largest) => format!("{largest} takes the most of the step, whatever its kernels do"),
+        None => "neither transfers, nor waits, nor launches surely take the most of the step".to_owned(),
+    };
+    Some(format!(
+        "  {what} (by events alone: kernels at most {}, transfers at least {}, waits {}, launches {})",
+        ms(found.kernel_at_most_ms),
+        ms(found.transfer_at_least_ms),
+        ms(found.sync_at_least_ms),
+        ms(found.launch_at_least_ms)
+    ))
 }
 
 /// What holds the step up, and whose figures say so.

@@ -6,18 +6,41 @@ use super::units::{count, ms};
 /// Of all measured steps, or of the one that was asked for.
 pub fn step_line(summary: &Summary) -> String {
     let step = &summary.step;
-    let (Some(median), Some(q1), Some(q3)) = (step.median_ms, step.q1_ms, step.q3_ms) else {
-        return "No measured step.".to_owned();
+    let Some(median) = step.median_ms else {
+        return if step.n == 0 { "No measured step.".to_owned() } else { NO_CYCLE.to_owned() };
     };
     let rate = step.tokens_per_s.map(|rate| format!(", {} tokens/s", count(rate.round() as i64)));
-    let which = match (&summary.one_step, step.n) {
-        (Some(OneStep { step, warmup: false, .. }), _) => format!("step {step} alone"),
-        (Some(OneStep { step, warmup: true, .. }), _) => format!("step {step} alone, of the warm-up"),
-        (None, 1) => "1 step".to_owned(),
-        (None, n) => format!("median of {n} steps; middle half {} to {}", ms(q1), ms(q3)),
-    };
-    format!("Step {} ({which}){}{}", ms(median), rate.unwrap_or_default(), losses(summary))
+    let (which, losses) = (which(summary), losses(summary));
+    format!("Step {} ({which}){}{losses}", ms(median), rate.unwrap_or_default())
 }
+
+/// A GPU's steps that were measured, and do not tell how long one takes.
+const NO_CYCLE: &str = "\
+No step time: it is known from one wait for the device to the next, and no such cycle lies within the measured steps. \
+Lower --sync-every, or measure more steps.";
+
+/// Over which steps the time is, and what of them.
+fn which(summary: &Summary) -> String {
+    let step = &summary.step;
+    let of_host =
+        if step.cycle_steps.is_none() { "; the host's time: no wait for the device is known" } else { "" };
+    let middle = match (step.q1_ms, step.q3_ms) {
+        (Some(q1), Some(q3)) => format!("; middle half {} to {}", ms(q1), ms(q3)),
+        _ => String::new(),
+    };
+    match (&summary.one_step, step.cycle_steps.unwrap_or(1), step.cycles) {
+        (Some(OneStep { step, warmup: false, .. }), ..) => format!("step {step} alone{of_host}"),
+        (Some(OneStep { step, warmup: true, .. }), ..) => {
+            format!("step {step} alone, of the warm-up{of_host}")
+        }
+        (None, 1, 1) => format!("1 step{of_host}"),
+        (None, 1, n) => format!("median of {n} steps{middle}{of_host}"),
+        (None, steps, 1) => format!("1 cycle of {steps} steps, {FROM_WAIT_TO_WAIT}"),
+        (None, steps, n) => format!("median of {n} cycles of {steps} steps, {FROM_WAIT_TO_WAIT}{middle}"),
+    }
+}
+
+const FROM_WAIT_TO_WAIT: &str = "from one wait for the device to the next";
 
 /// The loss of the step looked at, or the run's first and last.
 fn losses(summary: &Summary) -> String {

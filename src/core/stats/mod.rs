@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod cycles;
 mod drift;
 mod effective;
 mod interval;
@@ -26,6 +27,7 @@ mod trimmed;
 mod warmup;
 
 pub use bootstrap::{WithinRuns, within_runs};
+pub use cycles::{Cycles, StepSpan};
 pub use drift::{Drift, common_drift};
 pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};

@@ -18,11 +18,13 @@ pub const SLOW: f64 = 1.5;
 /// The share of a run that may pass before its level counts as reached: what happens later is a drift.
 const SETTLING: f64 = 0.2;
 
-/// A run's times, one a whole accumulation cycle, as logarithms, with the warm-up cut off.
+/// A run's times, one a whole cycle of steps, as logarithms, with the warm-up cut off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
     /// How many of the steps given were cut off at the beginning.
     pub warmup: usize,
+    /// Steps to one of the times.
+    cycle: usize,
     /// Natural logarithms of what was kept.
     pub log_times: Vec<f64>,
     /// Those of what was cut off.
@@ -31,8 +33,8 @@ pub struct Settled {
 
 impl Settled {
     /// Cuts the warm-up off the times of a run's steps, by MSER-5 over their logarithms. With `cycle` steps to
-    /// an accumulation cycle the means of whole cycles are taken first, since the last step of a cycle does more than
-    /// the others; what is left over at the end is no whole cycle. `None` where nothing is left, or a time is
+    /// a cycle (of accumulation, or from one wait for the device to the next) the means of whole cycles are taken first,
+    /// since the last step of a cycle does more than the others; what is left over at the end is no whole cycle. `None` where nothing is left, or a time is
     /// not positive and finite.
     ///
     /// The search, and nothing else, does not see single slow steps: a spike makes whatever is left without it look
@@ -45,7 +47,7 @@ impl Settled {
             return None;
         }
         let log_times = cut.split_off(mser5(&without_spikes(&cut)));
-        Some(Settled { warmup: cut.len() * cycle, log_times, cut })
+        Some(Settled { warmup: cut.len() * cycle, cycle, log_times, cut })
     }
 
     /// The run in a few numbers.
@@ -54,6 +56,7 @@ impl Settled {
         let settling = self.cut.len().min((SETTLING * all.len() as f64) as usize);
         Some(RunEstimate {
             warmup: self.warmup,
+            cycle: self.cycle,
             kept: self.log_times.len(),
             measured: all.len(),
             log_time: trimmed_mean(&self.log_times, TRIM)?,
@@ -69,6 +72,8 @@ impl Settled {
 pub struct RunEstimate {
     /// Steps cut off as warm-up.
     pub warmup: usize,
+    /// Steps to a cycle.
+    pub cycle: usize,
     /// Steps (or cycles) kept, and all of them, what was cut off included.
     pub kept: usize,
     pub measured: usize,
@@ -95,7 +100,8 @@ impl RunEstimate {
 
     /// All that keeps the run from being a sound unit, what has the plainest way out first.
     pub fn weaknesses(&self, margin: f64) -> impl Iterator<Item = Weakness> {
-        let few = (self.kept < FEWEST_STEPS).then_some(Weakness::FewSteps { kept: self.kept });
+        let (kept, cycle) = (self.kept, self.cycle);
+        let few = (kept < FEWEST_STEPS).then_some(Weakness::FewSteps { kept, cycle });
         let drift = self.drift.filter(|drift| drift.exceeds(margin));
         let drifts = drift.map(|drift| Weakness::Drifts { change: drift.change });
         let correlated = self.effective < LEAST_EFFECTIVE;
@@ -134,7 +140,7 @@ impl Tails {
 /// What keeps a run from being a sound unit of comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Weakness {
-    FewSteps { kept: usize },
+    FewSteps { kept: usize, cycle: usize },
     Drifts { change: f64 },
     Correlated { effective: f64 },
 }
@@ -142,10 +148,15 @@ pub enum Weakness {
 impl fmt::Display for Weakness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Weakness::FewSteps { kept } => write!(
+            Weakness::FewSteps { kept, cycle } => write!(
                 f,
-                "{kept} steps are left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
-                 {SURE_STEPS} steps or more, which always leave them"
+                "{kept} {} are left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
+                 {} steps or more, which always leave them",
+                match cycle {
+                    1 => "steps".to_owned(),
+                    cycle => format!("cycles of {cycle} steps"),
+                },
+                cycle * SURE_STEPS
             ),
             Weakness::Drifts { change } => write!(
                 f,

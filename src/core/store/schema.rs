@@ -144,7 +144,9 @@ table! { "steps", StepRow {
 // Some columns of the same table.
 table! { "steps", StepGlance {
     warmup: bool,
+    started_at: DateTime<Utc>,
     wall_ns: i64,
+    loss: Option<f64>,
     tokens: Option<i64>,
     peak_bytes: Option<i64>,
 } }

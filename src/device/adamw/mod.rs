@@ -9,6 +9,7 @@ pub use numbers::{Hyper, Numbers};
 pub use tiling::{Tiling, TilingError};
 
 use std::ffi::c_void;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::cache::Cache;
@@ -76,7 +77,7 @@ impl AdamWKernel {
         &self,
         operands: &[Operands],
         hyper: Hyper,
-        count: u64,
+        count: NonZeroU64,
         stream: *mut c_void,
     ) -> Result<(), DeviceError> {
         let mut numbers = Numbers::new(hyper, count);

@@ -1,5 +1,7 @@
 //! The numbers of AdamW's formula, as the kernel takes them.
 
+use std::num::NonZeroU64;
+
 /// What AdamW is told.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hyper {
@@ -24,8 +26,9 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Of step number `count`, the first being 1.
-    pub fn new(hyper: Hyper, count: u64) -> Numbers {
+    /// Of step number `count`, the first being 1: before it there is nothing whose bias could be corrected.
+    pub fn new(hyper: Hyper, count: NonZeroU64) -> Numbers {
+        let count = count.get();
         let Hyper { lr, betas: (beta1, beta2), eps, weight_decay } = hyper;
         let unbiased = |beta: f64| 1.0 - beta.powf(count as f64);
         Numbers {
@@ -45,16 +48,20 @@ impl Numbers {
 mod tests {
     use super::*;
 
+    fn numbers(hyper: Hyper, count: u64) -> Numbers {
+        Numbers::new(hyper, NonZeroU64::new(count).unwrap())
+    }
+
     #[test]
     fn the_corrections_are_those_of_the_step() {
         let hyper = Hyper { lr: 0.5, betas: (0.5, 0.75), eps: 1e-8, weight_decay: 0.25 };
-        let first = Numbers::new(hyper, 1);
+        let first = numbers(hyper, 1);
         assert_eq!((first.step_size, first.inverse_root, first.decay, first.count), (1.0, 2.0, 0.125, 1.0));
         // lr / (1 − ½²), 1 / √(1 − ¾²)
-        let second = Numbers::new(hyper, 2);
+        let second = numbers(hyper, 2);
         assert_eq!((second.step_size, second.inverse_root), ((0.5 / 0.75) as f32, 1.5118579));
         // Without memory there is nothing to correct.
-        let none = Numbers::new(Hyper { betas: (0.0, 0.0), ..hyper }, 7);
+        let none = numbers(Hyper { betas: (0.0, 0.0), ..hyper }, 7);
         assert_eq!((none.step_size, none.inverse_root, none.take1), (0.5, 1.0, 1.0));
     }
 }

@@ -17,6 +17,9 @@ impl Stamp {
 
 /// A device's clock. The device works behind the host, so it takes an instant when it gets there, and tells later.
 pub trait Clock {
+    /// Says which step begins, to be told with what goes wrong from now on.
+    fn begin_step(&mut self, step: i64);
+
     /// Has the device take the instant at which it gets through what it has been given so far. `host_ns` is now, on
     /// the host's clock. `None` where that cannot be done. Never waits.
     fn stamp(&mut self, host_ns: i64) -> Option<Stamp>;
@@ -28,13 +31,14 @@ pub trait Clock {
     /// Whether the device has taken everything up to `last`, or never will. Never waits.
     fn reached(&mut self, last: Stamp) -> bool;
 
-    /// Waits until [`reached`](Clock::reached), but not for ever. Call it outside the steps only.
+    /// Waits until [`reached`](Clock::reached), but not for a device that gets no further. Call it outside the steps only.
     fn wait(&mut self, last: Stamp);
 
     /// Nanoseconds from `begin` to `end` on the device; `None` if one of them was lost, or not reached.
     fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64>;
 
-    /// When the device reached `stamp`, on the host's timeline: never before the host asked.
+    /// When the device reached `stamp`, on the host's timeline, to 0.1 ms: never before the host asked. `None` where the
+    /// two timelines have not been seen to meet for long.
     fn host_ns(&mut self, stamp: Stamp) -> Option<i64>;
 
     /// Whether both were asked for on the same stream, so that the device got to them in order.

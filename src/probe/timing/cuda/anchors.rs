@@ -10,7 +10,9 @@ use super::driver::Event;
 const FRESH_NS: i64 = 1_000_000_000;
 /// One older than this says nothing of the host's timeline any more.
 const STALE_NS: i64 = 60 * FRESH_NS;
-/// How far apart two stamps may be on the host for the first to be an anchor if the device has reached it by the second.
+/// How far apart two stamps may be on the host for the first to be an anchor if the device has reached it by the second. The
+/// device did so at some instant between the two, so that much the timelines may be apart afterwards: every lead and
+/// every bound of an exposed interval is known to 0.1 ms. A wait that the loop tells of is known to a few microseconds.
 const CLOSE_NS: i64 = 100_000;
 
 /// An event that the device reached at a known instant of the host's clock.

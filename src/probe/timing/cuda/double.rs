@@ -95,6 +95,12 @@ impl Double {
         unsafe { self.function::<extern "C" fn(i64)>("double_pass")(ns) }
     }
 
+    /// From now on so much time goes by before each query.
+    pub fn tick(&self, ns: i64) {
+        // SAFETY: the double declares it so.
+        unsafe { self.function::<extern "C" fn(i64)>("double_tick")(ns) }
+    }
+
     /// Puts work on the current stream.
     pub fn work(&self, ns: i64) {
         // SAFETY: the double declares it so.

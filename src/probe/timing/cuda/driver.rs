@@ -9,6 +9,25 @@ use cudarc::driver::{DriverError, result, sys};
 use super::CudaError;
 use crate::device::{elapsed_ms, tells_elapsed_time};
 
+/// A call of the driver that failed, by its name.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}: {reason}")]
+pub struct CallFailed {
+    call: &'static str,
+    reason: DriverError,
+}
+
+trait Named<T> {
+    /// Says which call this came from.
+    fn in_call(self, call: &'static str) -> Result<T, CallFailed>;
+}
+
+impl<T> Named<T> for Result<T, DriverError> {
+    fn in_call(self, call: &'static str) -> Result<T, CallFailed> {
+        self.map_err(|reason| CallFailed { call, reason })
+    }
+}
+
 /// A stream of libtorch's, as `CUstream`.
 pub type Stream = *mut c_void;
 
@@ -29,10 +48,10 @@ impl Context {
         if !tells_elapsed_time() {
             return Err(CudaError::NoEvents);
         }
-        result::init()?;
-        let device = result::device::get(ordinal)?;
+        result::init().in_call("cuInit")?;
+        let device = result::device::get(ordinal).in_call("cuDeviceGet")?;
         // SAFETY: `device` comes from the call above; `drop` releases what is retained here.
-        let context = unsafe { result::primary_ctx::retain(device)? };
+        let context = unsafe { result::primary_ctx::retain(device) }.in_call("cuDevicePrimaryCtxRetain")?;
         Ok(Context { device, context })
     }
 
@@ -42,13 +61,13 @@ impl Context {
 
     /// Makes this the calling thread's context until the guard is dropped. On the training thread it nearly always is
     /// already, which costs one cheap call to learn; a loop that works on several devices may be on another.
-    pub fn enter(&self) -> Result<Entered, DriverError> {
-        let before = result::ctx::get_current()?;
+    pub fn enter(&self) -> Result<Entered, CallFailed> {
+        let before = result::ctx::get_current().in_call("cuCtxGetCurrent")?;
         if before == Some(self.context) {
             return Ok(Entered { before: None });
         }
         // SAFETY: the context is retained until `drop`.
-        unsafe { result::ctx::set_current(self.context)? };
+        unsafe { result::ctx::set_current(self.context) }.in_call("cuCtxSetCurrent")?;
         Ok(Entered { before: Some(before.unwrap_or(std::ptr::null_mut())) })
     }
 }
@@ -82,34 +101,33 @@ impl Drop for Entered {
 pub struct Event(sys::CUevent);
 
 impl Event {
-    pub fn create() -> Result<Self, DriverError> {
+    pub fn create() -> Result<Self, CallFailed> {
         // The default flags: with timing.
-        result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map(Event)
+        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).in_call("cuEventCreate")?;
+        Ok(Event(event))
     }
 
     /// To be taken when `stream` gets here.
-    pub fn record(&self, stream: Stream) -> Result<(), DriverError> {
+    pub fn record(&self, stream: Stream) -> Result<(), CallFailed> {
         // SAFETY: the event is alive until `drop`; the stream is one that libtorch has just named.
-        unsafe { result::event::record(self.0, stream as sys::CUstream) }
+        unsafe { result::event::record(self.0, stream as sys::CUstream) }.in_call("cuEventRecord")
     }
 
-    /// Whether the device has got there. Does not wait, and disturbs no capture of a graph, on whatever stream or thread:
-    /// by default CUDA takes a query for one of its mistakes, and gives the graph up.
-    pub fn is_done(&self) -> Result<bool, DriverError> {
-        let _relaxed = Relaxed::begin()?;
+    /// Whether the device has got there. Does not wait, and since it is `Relaxed` disturbs no capture of a graph.
+    pub fn is_done(&self, _: &Relaxed) -> Result<bool, CallFailed> {
         // SAFETY: the event is alive until `drop`.
         match unsafe { result::event::query(self.0) } {
             Ok(()) => Ok(true),
             Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => Err(error).in_call("cuEventQuery"),
         }
     }
 
     /// Nanoseconds from this event to `end`, on whatever streams they were recorded. CUDA tells it in milliseconds with
     /// 24 bits of mantissa: to half a microsecond up to 8 s, to 8 µs up to 134 s.
-    pub fn elapsed_ns(&self, end: &Event) -> Result<i64, DriverError> {
+    pub fn elapsed_ns(&self, end: &Event) -> Result<i64, CallFailed> {
         // SAFETY: both events are alive until `drop`.
-        let ms = unsafe { elapsed_ms(self.0, end.0) }?;
+        let ms = unsafe { elapsed_ms(self.0, end.0) }.in_call("cuEventElapsedTime")?;
         Ok((f64::from(ms) * 1e6).round() as i64)
     }
 }
@@ -121,16 +139,20 @@ impl Drop for Event {
     }
 }
 
-/// While it lives, this thread may ask what a capture of a graph would not survive otherwise.
-struct Relaxed {
+/// While it lives, this thread may ask whether events are done without disturbing the capture of a graph, on whatever
+/// stream or thread: by default CUDA takes such a query for a mistake of the program's, and gives the graph up. It is
+/// begun once for all the queries made at a time, and ended before the loop goes on: the thread is the program's, whose
+/// own mistakes CUDA must go on finding.
+pub struct Relaxed {
     before: sys::CUstreamCaptureMode,
 }
 
 impl Relaxed {
-    fn begin() -> Result<Self, DriverError> {
+    pub fn begin() -> Result<Self, CallFailed> {
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: reads the new mode from a place of ours, and puts the old one there.
-        unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }.result()?;
+        let exchanged = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }.result();
+        exchanged.in_call("cuThreadExchangeStreamCaptureMode")?;
         Ok(Relaxed { before: mode })
     }
 }
@@ -143,27 +165,38 @@ impl Drop for Relaxed {
 }
 
 /// Whether a graph is being captured on `stream`, or so that nothing may be recorded there.
-pub fn is_capturing(stream: Stream) -> Result<bool, DriverError> {
+pub fn is_capturing(stream: Stream) -> Result<bool, CallFailed> {
     // SAFETY: the stream is one that libtorch has just named.
     match unsafe { result::stream::is_capturing(stream as sys::CUstream) } {
         Ok(status) => Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
         // The default stream, while another one is captured.
         Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
-        Err(error) => Err(error),
+        Err(error) => Err(error).in_call("cuStreamIsCapturing"),
     }
 }
 
-/// Asks again and again, for so long; false if the answer was never yes.
-pub fn until<E>(patience: Duration, mut done: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
+/// What has come of waiting so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    Done,
+    /// Not done, but further than before.
+    Some,
+    None,
+}
+
+/// Asks again and again, until it is done; false if for so long there was no progress.
+pub fn until<E>(patience: Duration, mut ask: impl FnMut() -> Result<Progress, E>) -> Result<bool, E> {
     const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-    let begin = Instant::now();
+    let mut since = Instant::now();
     let mut pause = Duration::from_micros(10);
-    while !done()? {
-        if begin.elapsed() >= patience {
-            return Ok(false);
+    loop {
+        match ask()? {
+            Progress::Done => return Ok(true),
+            Progress::Some => since = Instant::now(),
+            Progress::None if since.elapsed() >= patience => return Ok(false),
+            Progress::None => {}
         }
         thread::sleep(pause);
         pause = (2 * pause).min(LONGEST_PAUSE);
     }
-    Ok(true)
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use cudarc::driver::DriverError;
-
 use super::super::super::hook::HookError;
+use super::driver::CallFailed;
 
 /// Why a GPU cannot be timed.
 #[derive(Debug, thiserror::Error)]
@@ -15,10 +14,10 @@ pub enum CudaError {
     NoDriver,
     #[error("NVIDIA's driver has no function that tells the time between two events; install a newer one")]
     NoEvents,
-    #[error("CUDA driver: {0}")]
-    Driver(#[from] DriverError),
+    #[error("CUDA driver, {0}")]
+    Driver(#[from] CallFailed),
     #[error(transparent)]
     Hook(#[from] HookError),
-    #[error("the device did not get through its work within {0:?}; is it hung, or does a kernel never end?")]
+    #[error("the device got no further with its work for {0:?}; is it hung, or does a kernel never end?")]
     Hung(Duration),
 }

@@ -10,19 +10,18 @@ mod facts;
 mod load;
 mod no_gpu;
 mod nvml;
+mod stamps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod timeline_tests;
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use cudarc::driver::DriverError;
-
 use self::anchors::Anchors;
-use self::driver::{Context, Event, Stream, until};
+use self::driver::{CallFailed, Context, Event, Progress, Relaxed, Stream, until};
+use self::stamps::{Stamps, Taken};
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
@@ -31,7 +30,7 @@ pub use facts::device_facts;
 pub use load::load_cuda;
 pub use no_gpu::why_no_gpu;
 
-/// How long the device may take for what a step has left it to do. A hung one must not hang the run's end.
+/// How long the device may take from one event to the next. A hung one must not hang the run's end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tells which stream is to be timed, at each stamp anew.
@@ -39,15 +38,13 @@ type CurrentStream = Box<dyn FnMut() -> Result<Stream, HookError>>;
 
 /// Times by CUDA events, recorded on libtorch's current stream of one device.
 pub struct CudaClock {
-    /// What has been asked for and is not forgotten, oldest first; the number of the first, and of the first that the
-    /// device is not known to have reached.
-    taken: VecDeque<Taken>,
-    first: u64,
-    unreached: u64,
+    taken: Stamps,
     anchors: Anchors,
     spare: Vec<Event>,
     stream: CurrentStream,
     patience: Duration,
+    /// The step in progress; `None` before the first.
+    step: Option<i64>,
     trouble: Option<String>,
     captured: bool,
     across_streams: bool,
@@ -55,15 +52,6 @@ pub struct CudaClock {
     adrift: bool,
     /// Last, since the events must go first.
     context: Context,
-}
-
-/// A stamp's event.
-struct Taken {
-    event: Rc<Event>,
-    stream: Stream,
-    host_ns: i64,
-    /// The number of the anchor that was the last one then.
-    anchor: u64,
 }
 
 impl CudaClock {
@@ -76,13 +64,12 @@ impl CudaClock {
     /// The same with the stream named by `stream`.
     fn on(ordinal: i32, stream: CurrentStream, patience: Duration) -> Result<Self, CudaError> {
         let mut clock = CudaClock {
-            taken: VecDeque::new(),
-            first: 0,
-            unreached: 0,
+            taken: Stamps::default(),
             anchors: Anchors::default(),
             spare: Vec::new(),
             stream,
             patience,
+            step: None,
             trouble: None,
             captured: false,
             across_streams: false,
@@ -97,13 +84,14 @@ impl CudaClock {
     fn first_anchor(&mut self) -> Result<(), CudaError> {
         let _entered = self.context.enter()?;
         let stream = (self.stream)()?;
-        let event = Event::create()?;
+        let (event, relaxed) = (Event::create()?, Relaxed::begin()?);
+        let ask = || Ok(if event.is_done(&relaxed)? { Progress::Done } else { Progress::None });
         let mut host_ns = 0;
         // What was there before the run is waited for the first time; the second time the device is idle.
         for _ in 0..2 {
             host_ns = hook::now_ns();
             event.record(stream)?;
-            if !until(self.patience, || event.is_done())? {
+            if !until::<CudaError>(self.patience, ask)? {
                 return Err(CudaError::Hung(self.patience));
             }
         }
@@ -123,42 +111,39 @@ impl CudaClock {
         let event = self.spare.pop().map_or_else(Event::create, Ok)?;
         event.record(stream)?;
         let anchor = self.anchors.newest();
-        self.taken.push_back(Taken { event: Rc::new(event), stream, host_ns, anchor });
-        Ok(Some(Stamp(self.first + self.taken.len() as u64 - 1)))
+        Ok(Some(self.taken.push(Taken { event: Rc::new(event), stream, host_ns, anchor })))
     }
 
     /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
     /// already, and that was asked for just now, it did so then.
-    fn freshen(&mut self, host_ns: i64) -> Result<(), DriverError> {
-        let Some(last) = self.taken.back() else { return Ok(()) };
-        if self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done()? {
+    fn freshen(&mut self, host_ns: i64) -> Result<(), CallFailed> {
+        let Some(last) = self.taken.newest() else { return Ok(()) };
+        if self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)? {
             self.anchors.add(last.event.clone(), last.host_ns);
         }
         Ok(())
     }
 
-    fn taken(&self, stamp: Stamp) -> Option<&Taken> {
-        self.taken.get(usize::try_from(stamp.0.checked_sub(self.first)?).ok()?)
-    }
-
-    /// Asks for the last event of each stream only: those before it on the same stream come before it.
-    fn ask(&self, last: Stamp) -> Result<bool, DriverError> {
+    fn ask(&mut self, last: Stamp) -> Result<bool, CallFailed> {
         let _entered = self.context.enter()?;
-        let mut asked: Vec<Stream> = Vec::new();
-        for taken in (self.unreached..=last.0).rev().filter_map(|number| self.taken(Stamp(number))) {
-            if asked.contains(&taken.stream) {
-                continue;
-            }
-            if !taken.event.is_done()? {
-                return Ok(false);
-            }
-            asked.push(taken.stream);
+        let reached = self.taken.ask(last, &Relaxed::begin()?)?;
+        if reached {
+            self.taken.set_reached(last);
         }
-        Ok(true)
+        Ok(reached)
     }
 
-    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, DriverError> {
-        let Some((begin, end)) = self.taken(begin).zip(self.taken(end)) else { return Ok(None) };
+    /// The same, and where it has not whether it has got any further since.
+    fn progress(&mut self, last: Stamp) -> Result<Progress, CallFailed> {
+        if self.ask(last)? {
+            return Ok(Progress::Done);
+        }
+        let _entered = self.context.enter()?;
+        Ok(if self.taken.advance(&Relaxed::begin()?)? { Progress::Some } else { Progress::None })
+    }
+
+    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, CallFailed> {
+        let Some((begin, end)) = self.taken.get(begin).zip(self.taken.get(end)) else { return Ok(None) };
         let across_streams = begin.stream != end.stream;
         let _entered = self.context.enter()?;
         let ns = begin.event.elapsed_ns(&end.event)?;
@@ -167,8 +152,8 @@ impl CudaClock {
         Ok((ns >= 0).then_some(ns))
     }
 
-    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
-        let Some(taken) = self.taken(stamp) else { return Ok(None) };
+    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, CallFailed> {
+        let Some(taken) = self.taken.get(stamp) else { return Ok(None) };
         let Some(anchor) = self.anchors.get(taken.anchor) else { return Ok(None) };
         if anchor.is_stale(taken.host_ns) {
             self.adrift = true;
@@ -184,7 +169,8 @@ impl CudaClock {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                self.trouble.get_or_insert_with(|| told(&error.into()));
+                let step = self.step;
+                self.trouble.get_or_insert_with(|| told(&error.into(), step));
                 None
             }
         }
@@ -197,6 +183,10 @@ impl CudaClock {
 }
 
 impl Clock for CudaClock {
+    fn begin_step(&mut self, step: i64) {
+        self.step = Some(step);
+    }
+
     fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
         if self.trouble.is_some() {
             return None;
@@ -207,10 +197,10 @@ impl Clock for CudaClock {
 
     fn pin(&mut self, begin: Stamp, end: Stamp) {
         // If the device had not even got to where the waiting began, that was no waiting for it.
-        if self.taken(end).is_none() || !self.reached(begin) {
+        if self.taken.get(end).is_none() || !self.reached(begin) {
             return;
         }
-        let idle = self.taken(end).map(|taken| (taken.event.clone(), taken.host_ns));
+        let idle = self.taken.get(end).map(|taken| (taken.event.clone(), taken.host_ns));
         if let Some((event, host_ns)) = idle {
             self.anchors.add(event, host_ns);
         }
@@ -219,17 +209,16 @@ impl Clock for CudaClock {
     fn reached(&mut self, last: Stamp) -> bool {
         let outcome = self.ask(last);
         // A clock that fails will never say more.
-        let reached = self.note(outcome).unwrap_or(true);
-        if reached {
-            self.unreached = self.unreached.max(last.0 + 1);
-        }
-        reached
+        self.note(outcome).unwrap_or_else(|| {
+            self.taken.set_reached(last);
+            true
+        })
     }
 
     fn wait(&mut self, last: Stamp) {
         let patience = if self.trouble.is_some() { Duration::ZERO } else { self.patience };
-        let done = until(patience, || Ok::<_, CudaError>(self.reached(last)));
-        if !matches!(done, Ok(true)) {
+        let done = until(patience, || self.progress(last));
+        if self.note(done) == Some(false) {
             self.note(Err::<(), _>(CudaError::Hung(patience)));
         }
     }
@@ -245,17 +234,14 @@ impl Clock for CudaClock {
     }
 
     fn same_stream(&self, a: Stamp, b: Stamp) -> bool {
-        self.taken(a).zip(self.taken(b)).is_some_and(|(a, b)| a.stream == b.stream)
+        self.taken.get(a).zip(self.taken.get(b)).is_some_and(|(a, b)| a.stream == b.stream)
     }
 
     fn forget(&mut self, last: Stamp) {
-        while self.first <= last.0 {
-            let Some(taken) = self.taken.pop_front() else { break };
-            self.first += 1;
-            self.reuse(taken.event);
+        for event in self.taken.forget(last) {
+            self.reuse(event);
         }
-        self.unreached = self.unreached.max(self.first);
-        let needed = self.taken.front().map(|taken| taken.anchor);
+        let needed = self.taken.oldest().map(|taken| taken.anchor);
         for event in self.anchors.forget_before(needed) {
             self.reuse(event);
         }
@@ -282,6 +268,7 @@ impl Drop for CudaClock {
     }
 }
 
-fn told(error: &CudaError) -> String {
-    format!("device_ns: {error}; from then on the device was not timed")
+fn told(error: &CudaError, step: Option<i64>) -> String {
+    let when = step.map_or_else(|| "before the first step".to_owned(), |step| format!("in step {step}"));
+    format!("device_ns: {when}, {error}; from then on the device was not timed")
 }

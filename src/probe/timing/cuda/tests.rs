@@ -41,6 +41,8 @@ fn spans_are_read_when_the_device_is_through_and_never_waited_for() {
         assert_eq!(clock.elapsed_ns(begin, end), Some(3 * MS));
         assert_eq!(clock.elapsed_ns(outer, outer_end), Some(5 * MS));
         assert!(clock.missing().is_empty());
+        // Each from its own begin to its own end: the anchor's event has number 0.
+        assert_eq!(double.calls_of("elapsed"), [(2, 3), (1, 4)]);
         // Recorded in the order of asking, on the stream that was named, by events that take the time.
         let records = double.calls_of("record");
         assert!(records.iter().all(|&(_, stream)| stream == 0), "{records:?}");
@@ -49,6 +51,53 @@ fn spans_are_read_when_the_device_is_through_and_never_waited_for() {
         let no_timing = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as i32;
         assert!(double.calls_of("create").iter().all(|&(_, flags)| flags & no_timing == 0));
         assert!(double.calls_of("synchronize").is_empty());
+    });
+}
+
+/// However many streams there are to ask, the thread is relaxed once, and left as it was.
+#[test]
+fn queries_made_at_a_time_are_relaxed_together() {
+    on_the_double(&path("queries_made_at_a_time_are_relaxed_together"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        let stamps = [0, 1, 2, 3].map(|stream| {
+            double.use_stream(stream);
+            clock.stamp(0).unwrap()
+        });
+        let (queries, exchanges) = (double.calls_of("query").len(), double.calls_of("exchange").len());
+        assert!(clock.reached(stamps[3]));
+        assert_eq!(double.calls_of("query").len() - queries, 4);
+        assert_eq!(double.calls_of("exchange")[exchanges..], [(2, 0), (0, 2)]);
+        assert_eq!(double.capture_mode(), 0);
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_call_and_the_step() {
+    on_the_double(&path("what_is_wrong_is_told_with_the_call_and_the_step"), |double| {
+        for (step, when) in [(None, "before the first step, "), (Some(12), "in step 12, ")] {
+            for call in ["cuEventCreate", "cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
+                let mut clock = double.clock(0).unwrap();
+                step.into_iter().for_each(|step| clock.begin_step(step));
+                double.fail(call, OUT_OF_MEMORY, 0);
+                assert_eq!(clock.stamp(0), None);
+                double.fail("", 0, 0);
+                let missing = &clock.missing()[0];
+                assert!(missing.contains(&format!("{when}CUDA driver, {call}: ")), "{missing}");
+            }
+        }
+    });
+}
+
+/// Ten spans' work, and no patience but for a device that gets further: it does with every query.
+#[test]
+fn a_device_that_gets_further_is_waited_for() {
+    on_the_double(&path("a_device_that_gets_further_is_waited_for"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        let spans: Vec<_> = (0..10).map(|_| span(double, &mut clock, 0, MS)).collect();
+        double.tick(MS);
+        clock.wait(spans[9].1);
+        assert_eq!(clock.missing(), Vec::<String>::new());
+        assert!(spans.iter().all(|&(begin, end)| clock.elapsed_ns(begin, end) == Some(MS)));
     });
 }
 
@@ -211,9 +260,9 @@ fn a_device_that_is_never_through_is_given_up() {
         clock.wait(end);
         assert_eq!((clock.elapsed_ns(begin, end), clock.stamp(0)), (None, None));
         let missing = clock.missing();
-        assert!(missing.len() == 1 && missing[0].contains("did not get through"), "{missing:?}");
+        assert!(missing.len() == 1 && missing[0].contains("got no further"), "{missing:?}");
         // A clock cannot even begin on it.
-        assert!(double.clock(0).err().unwrap().to_string().contains("did not get through"));
+        assert!(double.clock(0).err().unwrap().to_string().contains("got no further"));
         drop(clock);
         let (made, destroyed, _) = double.balance();
         assert_eq!(made, destroyed);

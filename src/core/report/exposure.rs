@@ -1,0 +1,97 @@
+//! What holds a step on a GPU up, as far as its events alone tell.
+
+use serde::Serialize;
+
+use super::step_times::StepSummary;
+use crate::rules::Hypothesis;
+
+/// The exposed times of the median step, as bounds: a phase that computes counts as one kernel from its first instant on
+/// the device to its last, so kernels took so long at most, and everything else so long at least.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExposureFinding {
+    pub kernel_at_most_ms: f64,
+    pub transfer_at_least_ms: f64,
+    pub sync_at_least_ms: f64,
+    pub launch_at_least_ms: f64,
+    /// What takes the most time, whatever the kernels do; null where that depends on the gaps between them.
+    pub largest: Option<Hypothesis>,
+}
+
+impl ExposureFinding {
+    /// Of a step on a GPU; `None` where its exposed times are not known.
+    ///
+    /// - **Formula:** kernels at most: the busy share of the step's time; over cycles of several steps, between which the
+    ///   device works on unseen, what the others leave of it. The largest is what is at least as long as any of the others
+    ///   and all of the kernels' time together: what is no kernel of that would be one of the others.
+    /// - **Assumption:** the medians of the parts are those of one step.
+    pub fn of(step: &StepSummary) -> Option<Self> {
+        let (transfer, sync, launch) = (step.transfer_ms?, step.sync_ms?, step.launch_ms?);
+        let step_ms = step.median_ms?;
+        let kernel = match step.cycle_steps {
+            Some(1) => step_ms * step.device_busy_pct? / 100.0,
+            _ => (step_ms - transfer - sync - launch).max(0.0),
+        };
+        let parts = [
+            (Hypothesis::Transfer, transfer),
+            (Hypothesis::Synchronization, sync),
+            (Hypothesis::Launch, launch),
+        ];
+        let is_largest = |&(which, ms): &(Hypothesis, f64)| {
+            let others = parts.iter().filter(|(other, _)| *other != which);
+            ms > 0.0 && others.map(|(_, other_ms)| other_ms + kernel).all(|most| ms >= most)
+        };
+        Some(ExposureFinding {
+            kernel_at_most_ms: kernel,
+            transfer_at_least_ms: transfer,
+            sync_at_least_ms: sync,
+            launch_at_least_ms: launch,
+            largest: parts.iter().find(|part| is_largest(part)).map(|(which, _)| *which),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step of 20 ms with these parts.
+    fn largest(busy_pct: f64, [transfer, sync, launch]: [f64; 3]) -> Option<Hypothesis> {
+        let step = StepSummary {
+            median_ms: Some(20.0),
+            cycle_steps: Some(1),
+            device_busy_pct: Some(busy_pct),
+            transfer_ms: Some(transfer),
+            sync_ms: Some(sync),
+            launch_ms: Some(launch),
+            ..StepSummary::default()
+        };
+        ExposureFinding::of(&step).unwrap().largest
+    }
+
+    #[test]
+    fn what_is_longer_than_another_and_all_kernels_is_the_largest_whatever_they_do() {
+        assert_eq!(largest(20.0, [13.0, 2.0, 1.0]), Some(Hypothesis::Transfer));
+        assert_eq!(largest(20.0, [1.0, 9.0, 5.0]), Some(Hypothesis::Synchronization));
+        assert_eq!(largest(0.0, [0.0, 0.0, 20.0]), Some(Hypothesis::Launch));
+        // Gaps between the kernels might be as long as what is missing.
+        assert_eq!(largest(20.0, [1.0, 8.9, 5.0]), None);
+        assert_eq!(largest(90.0, [1.0, 0.5, 0.5]), None);
+        assert_eq!(largest(0.0, [0.0, 0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn over_cycles_all_that_is_left_may_be_kernels() {
+        let step = StepSummary {
+            median_ms: Some(20.0),
+            cycle_steps: Some(4),
+            device_busy_pct: Some(10.0),
+            transfer_ms: Some(9.0),
+            sync_ms: Some(1.0),
+            launch_ms: Some(0.0),
+            ..StepSummary::default()
+        };
+        let found = ExposureFinding::of(&step).unwrap();
+        assert_eq!((found.kernel_at_most_ms, found.largest), (10.0, None));
+        assert_eq!(ExposureFinding::of(&StepSummary { sync_ms: None, ..step }), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! How long a step took, and what of that it was spent on.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::summary::Account;
+use crate::record::StepRow;
+use crate::stats::{Cycles, StepSpan, quantile};
+
+/// What is told of the steps looked at; times of one step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct StepSummary {
+    /// The steps looked at.
+    pub n: usize,
+    /// The times below are means over whole cycles, from one wait for the device to the next, each of so many steps: 1 on a
+    /// CPU. Null where no step is known to have waited: then they are the host's.
+    pub cycle_steps: Option<usize>,
+    pub cycles: usize,
+    pub median_ms: Option<f64>,
+    /// The middle half lies between these two.
+    pub q1_ms: Option<f64>,
+    pub q3_ms: Option<f64>,
+    pub min_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+    pub total_ms: f64,
+    pub tokens_per_s: Option<f64>,
+    pub tokens_per_step: Option<f64>,
+    /// The share of the step that the device computed; on a CPU, that of the compute phases.
+    pub device_busy_pct: Option<f64>,
+    /// What the training thread waited for data or synchronisation.
+    pub cpu_wait_ms: Option<f64>,
+    /// Exposed times: batches copied, waiting for the device, launching, each while nothing before it went on; null on
+    /// a CPU.
+    pub transfer_ms: Option<f64>,
+    pub sync_ms: Option<f64>,
+    pub launch_ms: Option<f64>,
+    pub peak_bytes: Option<i64>,
+}
+
+/// The steps of a run as stretches whose time is known: whole cycles from one wait for the device to the next.
+pub struct StepTimes<'a> {
+    steps: &'a [StepRow],
+    cycles: Cycles,
+    /// Of all the steps looked at, whether they are in a cycle or not.
+    pub wall_ns: i64,
+    /// In which cycle a step is, by its number.
+    cycle_of: HashMap<i64, usize>,
+}
+
+impl<'a> StepTimes<'a> {
+    /// Of all measured steps, or of step `only`, which there is.
+    pub fn of(account: &'a Account, only: Option<i64>) -> Self {
+        let steps = account.steps.as_slice();
+        let run = &account.run;
+        let span = |step: &StepRow| StepSpan {
+            warmup: step.warmup,
+            waited: run.waited(step.loss),
+            begin_ns: run.since_start_ns(step.started_at),
+            wall_ns: step.wall_ns,
+        };
+        let spans: Vec<StepSpan> = steps.iter().map(span).collect();
+        let place = only.and_then(|only| steps.iter().position(|step| step.step == only));
+        let cycles = place.map_or_else(|| Cycles::of(&spans), |place| Cycles::alone(&spans, place));
+        let looked_at = steps.iter().filter(|step| only.map_or(!step.warmup, |only| step.step == only));
+        let cycle_of = cycles.places().enumerate().map(|(nth, at)| (steps[at].step, nth / cycles.length));
+        let (wall_ns, cycle_of) = (looked_at.map(|step| step.wall_ns).sum(), cycle_of.collect());
+        StepTimes { steps, cycles, wall_ns, cycle_of }
+    }
+
+    /// Of what took so long in these steps: the mean time a step, for each cycle that has some of it.
+    pub fn per_step_ms(&self, taken: impl Iterator<Item = (i64, i64)>) -> Vec<f64> {
+        let mut sums: HashMap<usize, i64> = HashMap::new();
+        for (step, ns) in taken {
+            if let Some(&cycle) = self.cycle_of.get(&step) {
+                *sums.entry(cycle).or_default() += ns;
+            }
+        }
+        sums.into_values().map(|ns| ns as f64 / 1e6 / self.cycles.length as f64).collect()
+    }
+
+    /// Of the steps `looked_at`.
+    pub fn summary(&self, looked_at: &[&StepRow]) -> StepSummary {
+        let Cycles { length, told, .. } = self.cycles;
+        let wall_ms = |at: usize| Some(self.steps[at].wall_ns as f64 / 1e6);
+        let times = self.cycles.times_ms();
+        let middle = |value: fn(&StepRow) -> Option<f64>| self.cycles.median(|at| value(&self.steps[at]));
+        let ms = |value: fn(&StepRow) -> Option<i64>| {
+            self.cycles.median(|at| value(&self.steps[at]).map(|ns| ns as f64 / 1e6))
+        };
+        let tokens = |step: &StepRow| step.tokens.map(|tokens| tokens as f64);
+        // Longer steps weigh more in a cycle's share.
+        let busy_ms = |at: usize| Some(self.steps[at].device_busy_pct? * wall_ms(at)?);
+        StepSummary {
+            n: looked_at.len(),
+            cycle_steps: (told && length > 0).then_some(length),
+            cycles: self.cycles.count(),
+            median_ms: quantile(&times, 0.5),
+            q1_ms: quantile(&times, 0.25),
+            q3_ms: quantile(&times, 0.75),
+            min_ms: quantile(&times, 0.0),
+            max_ms: quantile(&times, 1.0),
+            total_ms: self.wall_ns as f64 / 1e6,
+            tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])),
+            tokens_per_step: middle(tokens),
+            device_busy_pct: match length {
+                1 => middle(|step| step.device_busy_pct),
+                _ => self.cycles.median_ratio(busy_ms, wall_ms),
+            },
+            cpu_wait_ms: ms(|step| step.cpu_wait_ns),
+            transfer_ms: ms(|step| step.transfer_ns),
+            sync_ms: ms(|step| step.sync_ns),
+            launch_ms: ms(|step| step.launch_ns),
+            peak_bytes: looked_at.iter().filter_map(|step| step.peak_bytes).max(),
+        }
+    }
+}
