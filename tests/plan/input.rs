@@ -55,6 +55,12 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
 }
 
 #[test]
+fn the_batch_is_not_offered_for_it_is_what_is_planned() {
+    let (_, help, _) = outcome(&Runs::new(), "--help");
+    assert!(help.contains("--accumulate") && !help.contains("--batch <"), "{help}");
+}
+
+#[test]
 fn a_policy_that_is_asked_for_is_the_only_one() {
     let answer = plan(&Runs::new(), "--capacity-mb 64 --checkpoint full --dtype bf16 --threads 1");
     assert_eq!(answer["policies"].as_array().unwrap().len(), 1);
@@ -213,7 +219,8 @@ fn a_capacity_that_holds_the_parameters_only_is_answered_with_the_floor() {
     let (code, text, _) = outcome(&Runs::new(), "--capacity-mb 5");
     assert_eq!(code, Some(1));
     assert!(
-        text.contains("Nothing fits: one sequence takes 13.0 MiB")
+        text.contains("batch 0: not even one sequence fits")
+            && text.contains("Nothing fits: one sequence takes 13.0 MiB")
             && text.contains("--capacity-mb 13 or more"),
         "{text}"
     );

@@ -40,7 +40,8 @@ Examples:
   stepledger plan --capacity-mb 64 --from runs --verify";
 
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true, after_long_help = AFTER_HELP)]
+// --batch is what is planned: it is known, so that it can be refused with the reason, but not offered.
+#[command(allow_negative_numbers = true, after_long_help = AFTER_HELP, mut_arg("batch", |arg| arg.hide(true)))]
 pub struct PlanArgs {
     /// The memory to fit into, in MiB [default: what is available now, within the cgroup's limit, for the CPU]
     #[arg(long, value_name = "N", value_parser = mebibytes)]

@@ -257,7 +257,7 @@ fn check_floor(evidence: &[Evidence], capacity_bytes: i64) -> Result<(), PlanErr
 const MIB: i64 = 1 << 20;
 
 /// The device whose kernels and allocator the theory is of.
-pub(super) const CPU: &str = "cpu";
+pub(crate) const CPU: &str = "cpu";
 
 /// The run that would tell what is null, or scaled from one batch. From theory alone, no policy's in particular.
 fn needs(

@@ -44,6 +44,7 @@ pub use error::{PlanError, RUNS_TOLD};
 pub(crate) use error::{more_than_told, some_of};
 pub use fit::{CONFIDENCE, FitQuality};
 pub use flags::run_flags;
+pub(crate) use making::CPU;
 pub use making::{Base, CapacityFrom, Plan, Request, plan};
 pub use measured::{Measured, NotUsed};
 pub use placement::{Placement, Segmented};

@@ -2,7 +2,7 @@
 
 use super::text::settings;
 use super::text_plan_answer::{segments, verdict};
-use super::text_policies::{bound, name, policies, rows, whole};
+use super::text_policies::{FASTER, bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
 use super::wrap::wrap;
@@ -54,16 +54,25 @@ fn fitting(plan: &Plan, width: usize) -> String {
     let shown: Vec<&PolicyPlan> = plan.policies.iter().filter(|policy| is_shown(plan, policy)).collect();
     let more = plan.policies.len() - shown.len();
     let more = (more > 0).then(|| format!("\n and {more} other sizes of segments (--json has them)"));
-    let none = shown.iter().any(|policy| policy.max_batch == Some(0));
-    let none = none.then_some("\n none: not even one sequence fits, and the numbers are of one");
     format!(
         "The largest batch that fits, and what it is predicted to take\n{}{}{}{}{}",
         policies(&shown, width),
         more.unwrap_or_default(),
-        none.unwrap_or_default(),
+        words(&shown),
         at_most(plan, &shown),
         intervals(plan)
     )
+}
+
+/// What the words in the table mean that do not say it themselves.
+fn words(shown: &[&PolicyPlan]) -> String {
+    let any = |is: fn(&PolicyPlan) -> bool| shown.iter().any(|policy| is(policy));
+    let none = any(|policy| policy.max_batch == Some(0));
+    let none = none.then(|| "\n batch 0: not even one sequence fits, and the numbers are of one".to_owned());
+    let faster = any(|policy| policy.faster.is_some());
+    let faster =
+        faster.then(|| format!("\n {FASTER}: a smaller batch, measured, that is faster for its size"));
+    [none, faster].into_iter().flatten().collect()
 }
 
 /// What theory's bounds of time rest on, where there are any to see.

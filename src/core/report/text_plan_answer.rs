@@ -3,7 +3,7 @@
 use super::text_policies::{name, whole};
 use super::units::{bytes, count, ms};
 use super::wrap::{wrap, wrap_command};
-use crate::plan::{CapacityFrom, Placement, Plan, RankedBy, Segmented};
+use crate::plan::{CPU, CapacityFrom, Placement, Plan, RankedBy, Segmented, Source};
 use crate::record::EvidenceLevel;
 use crate::stats::{ENOUGH_PAIRS, FEWEST_STEPS};
 
@@ -35,13 +35,24 @@ pub fn verdict(plan: &Plan) -> String {
         ),
         wrap_command(&format!("  {}", best.command), 4),
     ];
-    lines.extend(others_need(plan.capacity_from).map(|warning| wrap(&warning, 2)));
+    let warnings = [theory_of_another_device(plan), others_need(plan.capacity_from)];
+    lines.extend(warnings.into_iter().flatten().map(|warning| wrap(&warning, 2)));
     if let Some(second) = &plan.runner_up {
         lines.push(wrap(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost), 2));
     }
     let evidence = format!("Evidence: {}{}.", plan.evidence, why_no_more(plan).unwrap_or_default());
     lines.push(wrap(&format!("The ranking rests on {rests}. {evidence}"), 2));
     lines.join("\n")
+}
+
+/// A GPU's allocator rounds up and keeps memory for its libraries, and its kernels need other room than a CPU's.
+fn theory_of_another_device(plan: &Plan) -> Option<String> {
+    let best = plan.best.as_ref()?;
+    let policy = plan.policies.iter().find(|policy| policy.checkpoint == best.checkpoint)?;
+    let device = &plan.base.device;
+    (device != CPU && policy.source == Some(Source::Theory)).then(|| {
+        format!("Warning: this peak is theory for a CPU, not for {device}, where more may be needed; measured runs (--from) tell.")
+    })
 }
 
 /// A peak is what libtorch's allocator hands out: where nobody has set memory aside, nothing is left for the rest.
@@ -134,6 +145,21 @@ mod tests {
         ] {
             assert!(told(from).contains(&format!("Warning: {whose}")), "{}", told(from));
         }
+    }
+
+    #[test]
+    fn theory_for_a_cpu_is_not_passed_off_as_that_of_a_gpu() {
+        let told = |device: &str| {
+            let mut plan = deep(4, 64);
+            plan.base.device = device.to_owned();
+            verdict(&plan).replace("\n  ", " ")
+        };
+        assert!(
+            told("cuda:1").contains("Warning: this peak is theory for a CPU, not for cuda:1"),
+            "{}",
+            told("cuda:1")
+        );
+        assert!(!told("cpu").contains("Warning"), "{}", told("cpu"));
     }
 
     #[test]
