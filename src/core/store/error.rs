@@ -65,6 +65,12 @@ pub enum StoreError {
     #[error("{run:?} could be any of these runs in {}: {matches}; give more of the name", out.display())]
     Ambiguous { run: String, out: PathBuf, matches: String },
 
+    #[error("{0:?} cannot name a baseline; use letters, digits, `-`, `_` and `.`")]
+    BaselineName(String),
+
+    #[error("{} is there, and goes before a baseline of that name; choose another name", .0.display())]
+    BaselineTaken(PathBuf),
+
     #[error("there is no baseline {name:?}; there are: {}", if known.is_empty() { "none" } else { known })]
     NoSuchBaseline { name: String, known: String },
 
