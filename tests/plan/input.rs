@@ -200,6 +200,7 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
         ("--capacity-mb 1", &["parameters alone take (3337216)", "floor", "13 MiB"]),
         ("--capacity-mb 64 --batch 8", &["--batch is what `plan` finds"]),
         ("--capacity-mb 64 --dropout 0.1", &["without dropout", "--from"]),
+        ("--capacity-mb 64 --model mlp --heads 4", &["--heads 4: the MLP has no attention"]),
         ("--device cuda", &["memory of cuda", "--capacity-mb"]),
         ("--capacity-mb 64 --checkpoint every:9", &["every:9", "none, full, selective, every:2"]),
         ("--capacity-mb 64 --from nowhere", &["nowhere"]),

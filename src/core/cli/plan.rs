@@ -113,6 +113,7 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     if args.base.named.contains("batch") {
         return Err(Exit::input("--batch is what `plan` finds: leave it out, and give --capacity-mb"));
     }
+    model.check_attention().map_err(Exit::input)?;
     let config = settings(model, training);
     let (runs, unreadable) = measured(&args.from)?;
     let mut given: Map<String, Value> =

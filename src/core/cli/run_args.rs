@@ -46,15 +46,15 @@ pub struct ModelArgs {
     /// Width of the residual stream
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub width: i64,
-    /// Attention heads; must divide the width
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub heads: i64,
+    /// Attention heads of the GPT; must divide the width [default: 4]
+    #[arg(long, value_name = "N")]
+    pub heads: Option<i64>,
     /// Positions in a sequence
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub seq: i64,
-    /// Attention by libtorch's fused kernel, or step by step
-    #[arg(long, default_value_t = Attention::Sdpa, value_parser = one_of::<Attention>(Attention::WORDS))]
-    pub attention: Attention,
+    /// The GPT's attention: by libtorch's fused kernel, or step by step [default: sdpa]
+    #[arg(long, value_parser = one_of::<Attention>(Attention::WORDS))]
+    pub attention: Option<Attention>,
     /// What parameters are kept in and computed with; amp-bf16: f32 parameters, forward under autocast
     #[arg(long, default_value_t = Precision::F32, value_parser = one_of::<Precision>(Precision::WORDS))]
     pub dtype: Precision,
