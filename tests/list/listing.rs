@@ -83,8 +83,26 @@ fn a_run_whose_process_is_gone_was_interrupted_and_one_that_goes_on_is_running()
     );
     assert!(list[1]["reason"].as_str().unwrap().contains("process ended"));
     assert_eq!(list[1]["steps"], 3, "what was flushed counts");
+    // `show` says the same.
+    let shown = |run: &str| outcome(&runs, "show", &[run]).1.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(shown("going-on"), "run going-on  (running)");
+    assert_eq!(shown("killed"), "run killed  (interrupted: its process ended without closing it)");
     drop(writer);
     assert_eq!(listed(&runs, &["--where", "status=interrupted"]).len(), 2);
+}
+
+#[test]
+fn of_a_process_on_another_machine_nothing_is_claimed() {
+    let runs = Runs::new();
+    let elsewhere =
+        MadeUp { status: RunStatus::Running, host: Some("elsewhere"), ..MadeUp::new("far", 0, 2) };
+    drop(elsewhere.begin(&runs.file("runs")));
+    assert_eq!(listed(&runs, &[])[0]["status"], "running");
+    let (_, text, _) = outcome(&runs, "show", &["far"]);
+    assert!(
+        text.starts_with("run far  (running: unless it was killed, which can be seen on elsewhere only)"),
+        "{text}"
+    );
 }
 
 #[test]

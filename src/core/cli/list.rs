@@ -10,7 +10,7 @@ use super::exit::{DONE, Exit, Outcome};
 use super::machine;
 use super::note::note;
 use super::show::write_json;
-use crate::record::{RunRow, RunStatus};
+use super::standing::as_it_stands;
 use crate::report::{Condition, ListedRun, Listing, Selection, StepRates, UNREADABLE, render_runs};
 use crate::store::{StoreError, glance, is_being_written, run_folders};
 
@@ -92,8 +92,7 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
         Ok((run, steps)) => {
             let measured = steps.iter().filter(|step| !step.warmup);
             let rates = StepRates::of(measured.map(|step| (step.wall_ns, step.tokens, step.peak_bytes)));
-            let abandoned = run.status == RunStatus::Running && is_here(&run, host) && !is_being_written(dir);
-            ListedRun::of(shown, &run, &rates, abandoned)
+            ListedRun::of(shown, &as_it_stands(run, dir, host), &rates)
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -110,9 +109,4 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
             }
         }
     }
-}
-
-/// Whether a run was made on this machine: of another one's processes nothing is known.
-pub fn is_here(run: &RunRow, host: Option<&str>) -> bool {
-    run.machine.host.is_none() || run.machine.host.as_deref() == host
 }

@@ -32,6 +32,7 @@ mod run_setup;
 mod settings;
 mod show;
 mod show_views;
+mod standing;
 mod sweep;
 mod sweep_folder;
 mod sweep_progress;

@@ -8,7 +8,9 @@ use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::machine;
 use super::show_views::show_view;
+use super::standing::as_it_stands;
 use super::words::{mebibytes, one_of};
 use crate::report::{
     Account, Asked, Findings, Summary, creep_instant, find, peak_instant, render, render_findings, summarize,
@@ -124,7 +126,7 @@ pub fn read(dataset: &Dataset, only: Option<i64>) -> Result<Account, StoreError>
     let creep = creep_instant(dataset.run(), &steps, &ledger);
     let survivors = creep.map(|at_ns| dataset.alive_at(at_ns)).transpose()?.unwrap_or_default();
     let (phases, experiments) = (dataset.phases()?, dataset.experiments()?);
-    let run = dataset.run().clone();
+    let run = as_it_stands(dataset.run().clone(), dataset.dir(), machine::host().as_deref());
     let failure = run.out_of_memory.as_ref().map(|failed| dataset.alive_at(failed.at_ns));
     let alive_at_failure = failure.transpose()?.unwrap_or_default();
     Ok(Account { run, steps, phases, ledger, alive_at_peak, alive_at_failure, survivors, experiments })

@@ -50,11 +50,8 @@ fn heading(summary: &Summary) -> String {
 }
 
 fn status(summary: &Summary) -> String {
-    match (&summary.reason, summary.status) {
-        (Some(reason), status) => format!("{status}: {reason}"),
-        (None, "running") => "running, or killed".to_owned(),
-        (None, status) => status.to_owned(),
-    }
+    let reason = summary.reason.as_ref().map(|reason| format!(": {reason}"));
+    format!("{}{}", summary.status, reason.unwrap_or_default())
 }
 
 /// A configuration in one line; what is not set is left out.
