@@ -65,6 +65,13 @@ fn what_is_not_found_is_explained() {
     check(out.path(), Some("1999"), &["no run in", "\"1999\"", "20260202-7"]);
     check(out.path(), Some("20260101-3"), &["there are: 20260101-1, 20260101-12, 20260202-7"]);
     check(out.path(), Some("zzz-no-run"), &["\"zzz-no-run\"", "there are: 20260202-7"]);
+    // A folder of runs is none, wherever it is.
+    let elsewhere = out.path().to_str().unwrap();
+    check(
+        Path::new("nowhere"),
+        Some(elsewhere),
+        &["is a folder of runs, not a run", &format!("--out {elsewhere}")],
+    );
     let empty = out_with(&[]);
     let missing = empty.path().join("missing");
     for (out, run) in [(empty.path(), None), (empty.path(), Some("a")), (missing.as_path(), None)] {

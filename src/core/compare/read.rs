@@ -42,6 +42,8 @@ pub fn find(out: &Path, name: &str) -> Result<Found, CompareError> {
         return Ok(found);
     }
     resolve(out, Some(name)).map(Found::Run).map_err(|error| match (error, hollow(&[&in_out, path])) {
+        // Of runs that are not right in it: those of sweeps.
+        (StoreError::FolderOfRuns(_), Some(hollow)) => hollow.into(),
         (StoreError::NoRuns(_) | StoreError::NoSuchRun { .. }, Some(hollow)) => hollow.into(),
         (StoreError::NoRuns(_) | StoreError::NoSuchRun { .. }, None) => nothing(),
         (error, _) => error.into(),

@@ -59,6 +59,13 @@ pub enum StoreError {
     #[error("there is no run in {}; make one with `stepledger run`, or name another folder with --out", .0.display())]
     NoRuns(PathBuf),
 
+    #[error(
+        "{} is a folder of runs, not a run: name one of them, or look there with --out {}",
+        .0.display(),
+        .0.display()
+    )]
+    FolderOfRuns(PathBuf),
+
     #[error("no run in {} is called {run:?}; there are: {known}", out.display())]
     NoSuchRun { run: String, out: PathBuf, known: String },
 

@@ -24,10 +24,19 @@ pub fn resolve(out: &Path, run: Option<&str>) -> Result<PathBuf, StoreError> {
     if let Some(dir) = exactly(out, run) {
         return Ok(dir);
     }
-    match [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run_folder(dir)) {
-        Some(dir) => Err(StoreError::HalfWritten(dir)),
-        None => by_prefix(out, run),
+    let places = [out.join(run), PathBuf::from(run)];
+    if let Some(dir) = places.iter().find(|dir| is_run_folder(dir)) {
+        return Err(StoreError::HalfWritten(dir.clone()));
     }
+    by_prefix(out, run).map_err(|error| match places.into_iter().find(|dir| holds_runs(dir)) {
+        Some(folder) if !matches!(error, StoreError::Ambiguous { .. }) => StoreError::FolderOfRuns(folder),
+        _ => error,
+    })
+}
+
+/// Whether runs are kept in a folder, or in sweeps in it.
+fn holds_runs(folder: &Path) -> bool {
+    run_folders(folder).is_ok_and(|runs| runs.iter().any(|run| is_run(run)))
 }
 
 /// The folder of the run whose whole id, or path, `run` is.
