@@ -11,6 +11,7 @@ use super::machine;
 use super::note::note;
 use super::show::write_json;
 use super::standing::as_it_stands;
+use super::terminal;
 use crate::report::{Condition, ListedRun, Listing, Selection, StepRates, UNREADABLE, render_runs};
 use crate::store::{StoreError, glance, is_being_written, run_folders};
 
@@ -20,11 +21,12 @@ it is `interrupted`, one that cannot be read `unreadable`; --json says why.
 
 Fields for --where and --sort: id, started, program, status, device, host, trace, steps, step_ms, tokens_per_s, \
 peak_mib, peak_bytes, parameters and more, and every field of the configuration, dotted where it is nested \
-(config.NAME where a fact has the same name). Numbers are compared as numbers; `null` is an absent value.
+(config.NAME where a fact has the same name). Numbers are compared as numbers, times (UTC) as far as they are given; `null` \
+is an absent value.
 
 Examples:
   stepledger list --where batch=8 --where 'peak_mib<64'
-  stepledger list --where status!=complete
+  stepledger list --where status!=complete --where started=2026-01-31
   stepledger list --sort tokens_per_s --reverse --limit 5
   stepledger list --json | jq -r '.runs[].run_id'";
 
@@ -75,7 +77,7 @@ pub fn run(args: &ListArgs) -> Outcome {
     if args.json {
         write_json(&mut stdout, &List { runs })?;
     } else if !runs.is_empty() {
-        stdout.write_all(render_runs(&runs).as_bytes())?;
+        stdout.write_all(render_runs(&runs, terminal::width(usize::MAX)).as_bytes())?;
     } else if folders.is_empty() {
         note(format_args!("there is no run in {}; make one with `stepledger run`", args.out.display()));
     } else {
