@@ -12,6 +12,7 @@ use super::note::note;
 use super::show::write_json;
 use super::standing::as_it_stands;
 use super::terminal;
+use super::words::at_least;
 use crate::report::{Condition, ListedRun, Listing, Selection, StepRates, UNREADABLE, render_runs};
 use crate::store::{StoreError, glance, is_being_written, run_folders};
 
@@ -46,7 +47,7 @@ pub struct ListArgs {
     #[arg(long)]
     reverse: bool,
     /// At most so many runs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least(0_usize), allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Print one JSON object (documented in the README)
     #[arg(long)]
