@@ -53,7 +53,10 @@ fn the_table_has_a_line_a_run() {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     let header = "id started (UTC) program status batch checkpoint dtype steps step tokens/s peak";
     assert_eq!(lines[0].join(" "), header);
-    assert_eq!(lines[1].join(" "), "c-third 2026-01-31 12:02 made_up complete 4 none f32 3 4.00 ms 10,000 12.0 MiB");
+    assert_eq!(
+        lines[1].join(" "),
+        "c-third 2026-01-31 12:02 made_up complete 4 none f32 3 4.00 ms 10,000 12.0 MiB"
+    );
     assert_eq!(lines.len(), 2);
 }
 

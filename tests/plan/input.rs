@@ -197,7 +197,7 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
     for (flags, parts) in [
         ("--capacity-mb 0", &["allowed: any number above 0"][..]),
         ("--capacity-mb -5", &["allowed: any number above 0"]),
-        ("--capacity-mb 1", &["parameters alone take (3337216)", "floor", "13 MiB"]),
+        ("--capacity-mb 1", &["parameters alone take (3,337,216)", "floor", "13 MiB"]),
         ("--capacity-mb 64 --batch 8", &["--batch is what `plan` finds"]),
         ("--capacity-mb 64 --dropout 0.1", &["without dropout", "--from"]),
         ("--capacity-mb 64 --model mlp --heads 4", &["--heads 4: the MLP has no attention"]),

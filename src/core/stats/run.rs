@@ -144,8 +144,9 @@ impl fmt::Display for Weakness {
         match self {
             Weakness::FewSteps { kept } => write!(
                 f,
-                "{kept} steps are left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
-                 {SURE_STEPS} steps or more, which always leave them"
+                "{kept} {} left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
+                 {SURE_STEPS} steps or more, which always leave them",
+                if *kept == 1 { "step is" } else { "steps are" }
             ),
             Weakness::Drifts { change } => write!(
                 f,
