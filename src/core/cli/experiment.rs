@@ -9,6 +9,7 @@ use clap::Args;
 use super::exit::{DONE, Exit, Outcome};
 use super::note::note;
 use super::show::{read, write_json};
+use super::terminal;
 use crate::report::{Summary, experiment, render_experiment, summarize};
 use crate::store::{Dataset, resolve};
 
@@ -35,7 +36,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
     if args.json {
         write_json(&mut stdout, &record)?;
     } else {
-        stdout.write_all(render_experiment(&record).as_bytes())?;
+        stdout.write_all(render_experiment(&record, terminal::width(terminal::USUAL)).as_bytes())?;
     }
     stdout.flush()?;
     note(format_args!("kept in {}", dir.display()));

@@ -74,9 +74,6 @@ struct BaseArgs {
     training: TrainingArgs,
 }
 
-/// What a table may be as wide as where nothing else is known.
-const USUAL_WIDTH: usize = 80;
-
 /// A plan and what came of it, as one object.
 #[derive(Serialize)]
 struct Planned<'a> {
@@ -90,7 +87,7 @@ pub fn run(args: &PlanArgs) -> Outcome {
     let mut plan = make(&request).map_err(Exit::input)?;
     plan.not_used.extend(unreadable);
     if !args.json {
-        write_out(|out| out.write_all(render_plan(&plan, terminal::width(USUAL_WIDTH)).as_bytes()))?;
+        write_out(|out| out.write_all(render_plan(&plan, terminal::width(terminal::USUAL)).as_bytes()))?;
     }
     let verified = if args.verify { verify(&plan, &request.defaults, &args.out)? } else { Vec::new() };
     if args.json {

@@ -10,6 +10,7 @@ use super::exit::{DONE, Exit, Outcome};
 use super::machine;
 use super::show_views::show_view;
 use super::standing::as_it_stands;
+use super::terminal;
 use super::words::{at_least, between, mebibytes, one_of, whole};
 use crate::report::{
     Account, Asked, Findings, Summary, creep_instant, find, peak_instant, render, render_findings, summarize,
@@ -138,7 +139,8 @@ pub fn print(summary: &Summary, asked: &Asked, json: bool) -> anyhow::Result<()>
     if json {
         write_json(&mut stdout, &Shown { summary, findings })?;
     } else {
-        write!(stdout, "{}\n{}", render(summary), render_findings(&findings))?;
+        let width = terminal::width(terminal::USUAL);
+        write!(stdout, "{}\n{}", render(summary, width), render_findings(&findings, width))?;
     }
     Ok(stdout.flush()?)
 }

@@ -2,7 +2,7 @@
 
 use super::summary::{OneStep, Summary};
 use super::units::{count, ms};
-use super::wrap::wrap;
+use super::wrap::wrap_at;
 
 /// How wide the middle half of the steps may be, beside their median, `(q3 − q1) / median`, before a run is called
 /// unsteady. Undisturbed runs of the toy models stay below 0.3 on a shared machine of two cores, and those beside another
@@ -13,7 +13,7 @@ const STEADY: f64 = 0.5;
 const FEWEST: usize = 5;
 
 /// Of all measured steps, or of the one that was asked for.
-pub fn step_line(summary: &Summary) -> String {
+pub fn step_line(summary: &Summary, width: usize) -> String {
     let step = &summary.step;
     let (Some(median), Some(q1), Some(q3)) = (step.median_ms, step.q1_ms, step.q3_ms) else {
         return "No measured step.".to_owned();
@@ -26,7 +26,8 @@ pub fn step_line(summary: &Summary) -> String {
         (None, n) => format!("median of {n} steps; middle half {} to {}", ms(q1), ms(q3)),
     };
     let line = format!("Step {} ({which}){}{}", ms(median), rate.unwrap_or_default(), losses(summary));
-    let warning = unsteady(step.n, [q1, median, q3]).map(|warning| format!("\n{}", wrap(&warning, 2)));
+    let warning =
+        unsteady(step.n, [q1, median, q3]).map(|warning| format!("\n{}", wrap_at(&warning, 2, width)));
     line + &warning.unwrap_or_default()
 }
 

@@ -7,6 +7,11 @@ pub fn wrap(text: &str, indent: usize) -> String {
     broken(text, indent, WIDTH, "")
 }
 
+/// How wide sentences are in so wide a terminal: longer lines are hard to read.
+pub fn prose(width: usize) -> usize {
+    width.clamp(40, 100)
+}
+
 /// As [`wrap`], in lines of another width.
 pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
     broken(text, indent, width, "")
