@@ -17,8 +17,8 @@ const AFTER_HELP: &str = "\
 `compare` takes a name where it takes a run or a folder of runs.
 
 Examples:
-  stepledger baseline set main 20260131-120000    a run, by the beginning of its id
-  stepledger baseline set main sdpa-runs          a folder of repeats in the folder of runs
+  stepledger baseline set main 20260131-12    a run, by how its id begins
+  stepledger baseline set main sdpa-runs      a folder of repeats
   stepledger compare main patch-runs
   stepledger baseline list";
 
@@ -45,7 +45,7 @@ enum Action {
     List {
         #[command(flatten)]
         out: OutArgs,
-        /// Print one JSON object
+        /// Print one JSON object (documented in the README)
         #[arg(long)]
         json: bool,
     },

@@ -125,3 +125,29 @@ pub fn main(engine: &impl Engine) -> u8 {
         Command::Doctor(args) => doctor::run(&args, engine),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// A line that is broken by hand would be broken again by a narrow terminal.
+    #[test]
+    fn what_follows_the_flags_in_help_suits_any_terminal() {
+        let command = Cli::command();
+        let told = |command: &clap::Command| {
+            let text = command.get_after_long_help().or(command.get_after_help());
+            text.map(ToString::to_string).unwrap_or_default()
+        };
+        for command in command.get_subcommands().chain([&command]) {
+            for line in told(command).lines().filter(|line| !line.is_empty()) {
+                let is_whole = match line.starts_with("  ") {
+                    true => line.chars().count() <= 100,
+                    false => line.ends_with(['.', ':']),
+                };
+                assert!(is_whole, "{}: {line:?}", command.get_name());
+            }
+        }
+    }
+}

@@ -9,17 +9,17 @@ use crate::record::Trace;
 use crate::theory::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 
 const AFTER_HELP: &str = "\
-The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
-read too. Ctrl-C finishes the step, keeps the account and exits with 130; a second Ctrl-C ends at once.
+The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be read too. \
+Ctrl-C finishes the step, keeps the account and exits with 130; a second Ctrl-C ends at once.
 
 Examples:
   stepledger run --batch 16 --attention math
   stepledger run --model mlp --layers 8 --width 256
   stepledger run --data book.txt --seq 128 --steps 500
-  stepledger run --save-init w.safetensors --save-batches b.safetensors   for a repetition elsewhere
   stepledger run --dtype amp-bf16 --accumulate 4
-  stepledger run --batch 64 --capacity-mb 64 --enforce                    what running out of memory looks like
-  stepledger run --loader-delay-ms 50                                     what a slow input looks like";
+  stepledger run --loader-delay-ms 50                     a slow input
+  stepledger run --batch 64 --capacity-mb 64 --enforce    out of memory
+  stepledger run --save-init w.safetensors --save-batches b.safetensors";
 
 #[derive(Debug, Args)]
 // A flag given twice means the last one, so that scripts can add to what others set.

@@ -27,8 +27,8 @@ Examples:
   stepledger show 20260131 --step 42
   stepledger show --capacity-mb 16000
   stepledger show --json | jq '.ledger.peak'
-  stepledger show --peak --top 5     what was alive at the peak, by scope, and the 5 largest blocks
-  stepledger show --by scope         a line for each module: what it holds, what it takes
+  stepledger show --peak --top 5     what was alive at the peak, by scope
+  stepledger show --by scope         a line for each module
   stepledger show --timeline         a picture of the step's memory
   stepledger show --timeline --csv > step.csv";
 

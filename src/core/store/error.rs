@@ -13,6 +13,13 @@ pub enum StoreError {
     #[error("cannot write {}: {source}; {}", path.display(), way_out_of_writing(source))]
     Write { path: PathBuf, source: io::Error },
 
+    #[error(
+        "cannot write {}: {source}; the record is kept with its run: see to it that this folder can be written to, or \
+         name a copy of the run",
+        path.display()
+    )]
+    WriteBeside { path: PathBuf, source: io::Error },
+
     #[error("cannot encode {}: {source}; this is a fault of stepledger, please report it", path.display())]
     Encode { path: PathBuf, source: ParquetError },
 
