@@ -46,7 +46,7 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
     let answer = plan(&runs, "");
     let whose = match answer["capacity_from"].as_str() {
         Some("available") => "what this machine has available now",
-        Some("cgroup") => "all that a cgroup leaves",
+        Some("cgroup") => "what a cgroup leaves",
         other => panic!("{other:?}"),
     };
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(whose), "{text}");

@@ -25,7 +25,7 @@ pub enum CapacityFrom {
     Available,
     /// It is all the memory that the runs' device has, of which the rest of the machine needs some.
     Machine,
-    /// It is what a control group allows, as in a container, where that is less.
+    /// It is what a control group's limit leaves now, as in a container, where that is less.
     Cgroup,
 }
 

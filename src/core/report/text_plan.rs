@@ -38,7 +38,7 @@ fn heading(plan: &Plan) -> String {
         CapacityFrom::Asked => "",
         CapacityFrom::Available => ", what this machine has available now",
         CapacityFrom::Machine => ", all of the machine's memory",
-        CapacityFrom::Cgroup => ", all that a cgroup leaves of the machine's memory",
+        CapacityFrom::Cgroup => ", what a cgroup leaves of this machine's memory now",
     };
     let what = format!(
         "Plan for {} ({} bytes{all}): {} on {}",

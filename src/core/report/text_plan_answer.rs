@@ -59,8 +59,10 @@ fn theory_of_another_device(plan: &Plan) -> Option<String> {
 fn others_need(capacity: CapacityFrom) -> Option<String> {
     let whose = match capacity {
         CapacityFrom::Asked => return None,
-        CapacityFrom::Available => "libtorch itself, and whatever starts meanwhile, get",
-        CapacityFrom::Machine | CapacityFrom::Cgroup => "the system, other programs and libtorch itself get",
+        CapacityFrom::Available | CapacityFrom::Cgroup => {
+            "libtorch itself, and whatever starts meanwhile, get"
+        }
+        CapacityFrom::Machine => "the system, other programs and libtorch itself get",
     };
     Some(format!("Warning: {whose} none of this capacity; leave room for them with --capacity-mb."))
 }
@@ -141,7 +143,7 @@ mod tests {
         for (from, whose) in [
             (CapacityFrom::Available, "libtorch itself"),
             (CapacityFrom::Machine, "the system"),
-            (CapacityFrom::Cgroup, "the system"),
+            (CapacityFrom::Cgroup, "libtorch itself"),
         ] {
             assert!(told(from).contains(&format!("Warning: {whose}")), "{}", told(from));
         }
