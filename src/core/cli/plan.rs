@@ -86,14 +86,15 @@ pub fn run(args: &PlanArgs) -> Outcome {
     let (request, unreadable) = request(args)?;
     let mut plan = make(&request).map_err(Exit::input)?;
     plan.not_used.extend(unreadable);
+    let width = terminal::width(terminal::USUAL);
     if !args.json {
-        write_out(|out| out.write_all(render_plan(&plan, terminal::width(terminal::USUAL)).as_bytes()))?;
+        write_out(|out| out.write_all(render_plan(&plan, width).as_bytes()))?;
     }
     let verified = if args.verify { verify(&plan, &request.defaults, &args.out)? } else { Vec::new() };
     if args.json {
         write_out(|out| write_json(out, &Planned { plan: &plan, verified: &verified }))?;
     } else if args.verify {
-        write_out(|out| write!(out, "\n{}", render_verified(&verified)))?;
+        write_out(|out| write!(out, "\n{}", render_verified(&verified, width)))?;
     }
     let good = plan.best.is_some() && verified.iter().all(|one| one.agrees);
     Ok(if good { DONE } else { FAILED })

@@ -22,9 +22,9 @@ pub fn run_flags(
     let mut flags = vec!["--batch".to_owned(), batch.to_string()];
     flags.extend(checkpoint.into_iter().flat_map(|policy| ["--checkpoint".to_owned(), policy.to_owned()]));
     let is_mlp = config.get("model").and_then(Value::as_str) == Some(ModelKind::Mlp.as_str());
-    let is_flag = |field: &str| !NO_FLAG.contains(&field) && !(is_mlp && ATTENTION.contains(&field));
+    let no_flag = |field: &str| NO_FLAG.contains(&field) || is_mlp && ATTENTION.contains(&field);
     for (field, value) in config {
-        let Some(default) = defaults.get(field).filter(|_| is_flag(field)) else { continue };
+        let Some(default) = defaults.get(field).filter(|_| !no_flag(field)) else { continue };
         let flag = format!("--{}", field.replace('_', "-"));
         match value {
             _ if same(value, default) => (),

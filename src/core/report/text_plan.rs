@@ -5,7 +5,7 @@ use super::text_plan_answer::{segments, verdict};
 use super::text_policies::{FASTER, bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
-use super::wrap::wrap;
+use super::wrap::{prose, wrap_at};
 use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD, more_than_told};
 use crate::theory::ProductsAtMost;
 
@@ -13,22 +13,23 @@ use crate::theory::ProductsAtMost;
 const LISTED: usize = 8;
 
 /// What fits, what is best and why, and what to know before trusting it; tables at most as wide as `width` columns
-/// where they can be.
+/// where they can be, and sentences as suits so wide a terminal.
 pub fn render_plan(plan: &Plan, width: usize) -> String {
+    let lines = prose(width);
     let sections = [
-        heading(plan),
+        heading(plan, lines),
         fitting(plan, width),
-        verdict(plan),
-        plan.placement.as_ref().map(segments).unwrap_or_default(),
-        listed("Notes", plan.policies.iter().flat_map(notes)),
-        needs(plan),
-        not_used(plan),
-        listed("Missing", plan.missing.iter().cloned()),
+        verdict(plan, lines),
+        plan.placement.as_ref().map(|placement| segments(placement, lines)).unwrap_or_default(),
+        listed("Notes", plan.policies.iter().flat_map(notes), lines),
+        needs(plan, lines),
+        not_used(plan, lines),
+        listed("Missing", plan.missing.iter().cloned(), lines),
     ];
     sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn heading(plan: &Plan) -> String {
+fn heading(plan: &Plan, width: usize) -> String {
     let program = plan.base.program.as_deref().or_else(|| plan.base.config.get("model")?.as_str());
     let mut config = plan.base.config.clone();
     for planned in ["batch", "checkpoint", "steps", "warmup", "seed"] {
@@ -47,7 +48,8 @@ fn heading(plan: &Plan) -> String {
         program.unwrap_or("a program"),
         plan.base.device,
     );
-    format!("{}\n{}", wrap(&what, 2), wrap(&format!("  {}", settings(&config)), 2))
+    let config = format!("  {}", settings(&config));
+    format!("{}\n{}", wrap_at(&what, 2, width), wrap_at(&config, 2, width))
 }
 
 fn fitting(plan: &Plan, width: usize) -> String {
@@ -59,8 +61,8 @@ fn fitting(plan: &Plan, width: usize) -> String {
         policies(&shown, width),
         more.unwrap_or_default(),
         words(&shown),
-        at_most(plan, &shown),
-        intervals(plan)
+        at_most(plan, &shown, prose(width)),
+        intervals(plan, prose(width))
     )
 }
 
@@ -76,7 +78,7 @@ fn words(shown: &[&PolicyPlan]) -> String {
 }
 
 /// What theory's bounds of time rest on, where there are any to see.
-fn at_most(plan: &Plan, shown: &[&PolicyPlan]) -> String {
+fn at_most(plan: &Plan, shown: &[&PolicyPlan], width: usize) -> String {
     let Some(products) = &plan.products_at_most else { return String::new() };
     if shown.iter().all(|policy| bound(policy).is_none()) {
         return String::new();
@@ -86,7 +88,7 @@ fn at_most(plan: &Plan, shown: &[&PolicyPlan]) -> String {
         " tokens/s, theory: at most, if the step were its matrix products alone, at {} ({dtype}, {source}: {what})",
         flops(*tflop_s)
     );
-    format!("\n{}", wrap(&text, 1))
+    format!("\n{}", wrap_at(&text, 1, width))
 }
 
 /// Of many sizes of segments only those that were measured or that something is said of.
@@ -105,10 +107,14 @@ fn is_shown(plan: &Plan, policy: &PolicyPlan) -> bool {
 }
 
 /// The intervals of prediction, for those that have one.
-fn intervals(plan: &Plan) -> String {
+fn intervals(plan: &Plan, width: usize) -> String {
     let lines: Vec<String> = plan.policies.iter().flat_map(rows).filter_map(|row| interval(&row)).collect();
     let heading = format!("{:.0} % intervals of one more run", 100.0 * plan.confidence);
-    if lines.is_empty() { String::new() } else { format!("\n\n{}", listed(&heading, lines.into_iter())) }
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("\n\n{}", listed(&heading, lines.into_iter(), width))
+    }
 }
 
 fn interval(row: &PolicyPlan) -> Option<String> {
@@ -140,7 +146,7 @@ fn notes(policy: &PolicyPlan) -> Vec<String> {
 /// How many commands are told; the others are like them.
 const COMMANDS: usize = 3;
 
-fn needs(plan: &Plan) -> String {
+fn needs(plan: &Plan, width: usize) -> String {
     let mut needing: Vec<&PolicyPlan> =
         plan.policies.iter().filter(|policy| policy.needs.is_some()).collect();
     // What was measured once is nearest to being known.
@@ -151,18 +157,18 @@ fn needs(plan: &Plan) -> String {
     });
     let more = needing.len().saturating_sub(COMMANDS);
     let more = (more > 0).then(|| format!("and {more} more"));
-    listed("What would tell more", told.chain(more))
+    listed("What would tell more", told.chain(more), width)
 }
 
-fn not_used(plan: &Plan) -> String {
+fn not_used(plan: &Plan, width: usize) -> String {
     let told = plan.not_used.iter().take(RUNS_TOLD).map(|run| format!("{}: {}", run.run, run.why));
     let more = more_than_told(plan.not_used.len())
         .map(|more| format!("and {} more (--json has them)", count(more as i64)));
-    listed("Not used", told.chain(more))
+    listed("Not used", told.chain(more), width)
 }
 
-fn listed(heading: &str, lines: impl Iterator<Item = String>) -> String {
-    let lines: Vec<String> = lines.map(|line| wrap(&format!("  {line}"), 4)).collect();
+fn listed(heading: &str, lines: impl Iterator<Item = String>, width: usize) -> String {
+    let lines: Vec<String> = lines.map(|line| wrap_at(&format!("  {line}"), 4, width)).collect();
     if lines.is_empty() { String::new() } else { format!("{heading}\n{}", lines.join("\n")) }
 }
 
@@ -174,13 +180,23 @@ mod tests {
     use crate::plan::{NotUsed, Request, plan};
 
     #[test]
+    fn sentences_are_as_wide_as_the_terminal_up_to_what_reads_well() {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa"});
+        let plan = plan(&Request::from_theory(config.as_object().unwrap().clone(), 64 << 20)).unwrap();
+        let widest =
+            |width| render_plan(&plan, width).lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest(70) <= 70 && (71..=80).contains(&widest(80)) && (81..=100).contains(&widest(200)));
+    }
+
+    #[test]
     fn of_a_thousand_runs_that_are_not_used_five_are_told() {
         let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
             "attention": "sdpa"});
         let request = Request::from_theory(config.as_object().unwrap().clone(), 64 << 20);
         let told = |n: usize| {
             let run = |n: usize| NotUsed { run: format!("run-{n}"), why: "it did not complete".to_owned() };
-            let text = not_used(&Plan { not_used: (0..n).map(run).collect(), ..plan(&request).unwrap() });
+            let text = not_used(&Plan { not_used: (0..n).map(run).collect(), ..plan(&request).unwrap() }, 80);
             (text.lines().count(), text.lines().last().unwrap_or_default().to_owned())
         };
         assert_eq!(told(0).0, 0);
