@@ -5,7 +5,7 @@ use super::text_plan_answer::{segments, verdict};
 use super::text_policies::{FASTER, bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
-use super::wrap::{prose, wrap_at};
+use super::wrap::{prose, wrap_at, wrap_command};
 use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD, more_than_told};
 use crate::theory::ProductsAtMost;
 
@@ -153,11 +153,13 @@ fn needs(plan: &Plan, width: usize) -> String {
     needing.sort_by_key(|policy| policy.fit.is_none());
     let told = needing.iter().take(COMMANDS).filter_map(|policy| {
         let what = if policy.fit.is_some() { "needs a second run" } else { "was not measured" };
-        Some(format!("{} {what}: {}", name(policy), policy.needs.as_ref()?))
+        let command = wrap_command(&format!("    {}", policy.needs.as_ref()?), 6, width);
+        Some(format!("  {} {what}:\n{command}", name(policy)))
     });
     let more = needing.len().saturating_sub(COMMANDS);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    listed("What would tell more", told.chain(more), width)
+    let more = (more > 0).then(|| format!("  and {more} more"));
+    let lines: Vec<String> = told.chain(more).collect();
+    if lines.is_empty() { String::new() } else { format!("What would tell more\n{}", lines.join("\n")) }
 }
 
 fn not_used(plan: &Plan, width: usize) -> String {
@@ -187,6 +189,21 @@ mod tests {
         let widest =
             |width| render_plan(&plan, width).lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest(70) <= 70 && (71..=80).contains(&widest(80)) && (81..=100).contains(&widest(200)));
+    }
+
+    /// What a line is broken by a shell goes on after.
+    #[test]
+    fn commands_can_be_copied_as_they_stand() {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa"});
+        let mut plan = plan(&Request::from_theory(config.as_object().unwrap().clone(), 64 << 20)).unwrap();
+        plan.policies[1].needs = Some(format!("stepledger run{}", " --layers 4".repeat(12)));
+        let told = needs(&plan, 80);
+        assert!(
+            told.starts_with("What would tell more\n  full was not measured:\n    stepledger run "),
+            "{told}"
+        );
+        assert_eq!(told.matches(" \\\n      --layers").count(), 2, "{told}");
     }
 
     #[test]
