@@ -27,6 +27,7 @@ mod error;
 mod evidence;
 mod fit;
 mod flags;
+mod lost;
 mod making;
 mod measured;
 mod missing;
