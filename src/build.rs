@@ -11,11 +11,12 @@ mod torch {
     use std::env;
     use std::path::{Path, PathBuf};
 
-    const SOURCES: [&str; 12] = [
+    const SOURCES: [&str; 13] = [
         "src/probe/hook/allocator.cpp",
         "src/probe/hook/cuda.cpp",
         "src/probe/hook/events.cpp",
         "src/probe/hook/ops.cpp",
+        "src/probe/hook/roles.cpp",
         "src/probe/hook/workspaces.cpp",
         "src/rates/triad.cpp",
         "src/train/adamw.cpp",

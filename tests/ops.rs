@@ -169,3 +169,34 @@ fn what_another_thread_runs_forward_does_not_get_this_ones_scopes() {
     let backward: Vec<_> = made_in(&kept.steps[0], Phase::Backward).collect();
     assert!(backward.len() > 3 && backward.iter().all(|row| row.scope.is_none()), "{backward:?}");
 }
+
+/// A scope belongs to the phase it is opened in.
+#[test]
+fn a_scope_around_a_phase_is_none_of_the_phases() {
+    let _turn = turn();
+    for trace in [Trace::Allocations, Trace::Ops] {
+        let sink = MemorySink::default();
+        let mut probe = Probe::start(Options::new("test").trace(trace), sink.clone()).unwrap();
+        let mut step = probe.step();
+        let around = scope("around");
+        let before = Tensor::ones([1], (Kind::Float, Device::Cpu));
+        step.forward(|| {
+            let first = Tensor::ones([2], (Kind::Float, Device::Cpu));
+            let within = {
+                let _scope = scope("within");
+                Tensor::ones([3], (Kind::Float, Device::Cpu))
+            };
+            drop((first, within, Tensor::ones([4], (Kind::Float, Device::Cpu))));
+        });
+        drop((before, Tensor::ones([5], (Kind::Float, Device::Cpu)), around));
+        step.finish(None, None).unwrap();
+        probe.finish().unwrap();
+        let kept = sink.0.borrow();
+        let scope_of = |numbers: i64| {
+            let row = kept.steps[0].ended.iter().find(|row| row.bytes == 4 * numbers).unwrap();
+            row.scope.as_deref()
+        };
+        let scopes: Vec<_> = (1..=5).map(scope_of).collect();
+        assert_eq!(scopes, [Some("around"), None, Some("within"), None, Some("around")], "{trace}");
+    }
+}

@@ -164,3 +164,35 @@ fn batch_norms_statistics_are_buffers() {
     assert_eq!((end.bytes[Category::Buffer], end.bytes[Category::Parameter]), (2 * 4 * 24, 2 * 4 * 24));
     assert_eq!((end.bytes[Category::Gradient], end.bytes[Category::Unattributed]), (2 * 4 * 24, 0));
 }
+
+/// An embedding's gradient is sparse: the values of the rows met, and their indices.
+#[test]
+fn a_sparse_gradient_is_a_gradient_with_both_its_parts() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let store = nn::VarStore::new(Device::Cpu);
+    let config = nn::EmbeddingConfig { sparse: true, ..Default::default() };
+    let embedding = nn::embedding(store.root() / "embedding", 100, 16, config);
+    let head = nn::linear(store.root() / "head", 16, 1, Default::default());
+    let mut probe = Probe::start(Options::new("sparse"), sink.clone()).unwrap();
+    probe.watch(&store);
+    for _ in 0..3 {
+        let mut step = probe.step();
+        // As set to none: tch has no such call for a sparse one.
+        store.variables().into_values().filter(|v| v.grad().defined()).for_each(|v| drop(v.grad().zero_()));
+        let tokens = step.dataloader(|| Tensor::from_slice(&[1i64, 2, 3, 4]));
+        let loss = step.forward(|| head.forward(&embedding.forward(&tokens)).sum(Kind::Float));
+        step.backward(|| loss.backward());
+        drop((tokens, loss));
+        step.finish(None, None).unwrap();
+    }
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    for records in &kept.steps {
+        let end = at(records, Moment::BackwardEnd);
+        assert_eq!(end.bytes[Category::Unattributed], 0, "step {}", end.step);
+    }
+    // Four rows of 16 numbers, four indices of 8 bytes; dense, a weight of 16 and a bias.
+    let first = at(&kept.steps[0], Moment::BackwardEnd);
+    assert_eq!(first.bytes[Category::Gradient], 4 * 16 * 4 + 4 * 8 + 4 * 16 + 4);
+}

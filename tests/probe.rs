@@ -229,6 +229,29 @@ fn a_full_buffer_counts_what_it_drops_and_goes_on() {
     assert_eq!(kept.steps[2].step.difference_bytes, Some(0));
 }
 
+/// As many events, in scopes of which each has room: none is lost.
+#[test]
+fn a_step_may_have_more_events_than_fit_at_once() {
+    const SCOPES: i64 = 4;
+    const TENSORS: i64 = 300_000;
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("long"), sink.clone()).unwrap();
+    let mut step = probe.step();
+    step.forward(|| {
+        for _ in 0..SCOPES {
+            let _scope = scope("part");
+            (0..TENSORS).for_each(|_| drop(Tensor::empty([1], FLOATS)));
+        }
+    });
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let step = &sink.0.borrow().steps[0];
+    assert_eq!((step.step.events, step.step.dropped_events), (2 * SCOPES * TENSORS, 0));
+    assert_eq!((step.step.difference_bytes, step.ended.len() as i64), (Some(0), SCOPES * TENSORS));
+    assert!(step.ended.iter().all(|row| row.scope.as_deref() == Some("part") && row.freed_ns.is_some()));
+}
+
 /// A libtorch of another version than this was built for, where it says so: a double of that function.
 #[test]
 fn another_libtorch_is_refused_before_anything_is_hooked() {

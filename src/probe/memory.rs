@@ -17,6 +17,8 @@ pub struct Memory {
     /// What has been read and is not filed yet, after the first `filed`, which are.
     events: Vec<Event>,
     filed: usize,
+    /// The instant of the last event that was read.
+    last_ns: i64,
 }
 
 impl Memory {
@@ -34,10 +36,15 @@ impl Memory {
         let epoch_ns = hook::now_ns();
         let (held_bytes, first_id) = hook.begin_account();
         let ledger = Ledger::new(epoch_ns, held_bytes, first_id);
-        Ok((
-            Some(Memory { hook: Rc::new(hook), ns_per_event, ledger, events: Vec::new(), filed: 0 }),
-            epoch_ns,
-        ))
+        let memory = Memory {
+            hook: Rc::new(hook),
+            ns_per_event,
+            ledger,
+            events: Vec::new(),
+            filed: 0,
+            last_ns: epoch_ns,
+        };
+        Ok((Some(memory), epoch_ns))
     }
 
     /// Takes what the hook has written, so that all its room is there for what comes.
@@ -46,7 +53,9 @@ impl Memory {
             self.events.clear();
             self.filed = 0;
         }
+        let known = self.events.len();
         self.hook.drain(&mut self.events);
+        self.last_ns = Event::order_instants(&mut self.events[known..], self.last_ns);
     }
 
     /// How many events have been read and not filed yet.

@@ -7,7 +7,7 @@ use super::hook;
 use super::machine::machine;
 use super::options::Options;
 use super::timing::device_facts;
-use crate::record::{DeviceFacts, RunRow, RunStatus, SCHEMA_VERSION, Trace, id_tail};
+use crate::record::{DeviceFacts, RunRow, RunStatus, SCHEMA_VERSION, Trace, id_tail, id_time};
 
 /// The run's row as it begins.
 pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow {
@@ -78,7 +78,7 @@ fn new_run_id(program: &str, started_at: DateTime<Utc>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let program: String = program.chars().map(plain).collect();
     let tail = id_tail(started_at, std::process::id());
-    format!("{}-{program}-{tail}", started_at.format("%Y%m%d-%H%M%S"))
+    format!("{}-{program}-{tail}", id_time(started_at))
 }
 
 fn device_name(device: Device) -> String {

@@ -104,6 +104,8 @@ impl Spans {
         }
         let range = self.ranges.phase(phase);
         let begin_ns = self.mark(kind::PHASE_BEGIN, phase as u64);
+        // A scope is within a phase; one around it goes on where the phase ends.
+        self.set_scope(ROOT);
         self.push(SpanKind::Phase, phase, ROOT, begin_ns, range)
     }
 
@@ -203,9 +205,11 @@ impl Spans {
         self.hook.as_ref().map_or_else(|| self.host.now_ns(), |hook| hook.mark(kind, payload))
     }
 
+    /// At every boundary of a phase or scope.
     fn set_scope(&self, scope: u32) {
         if let Some(hook) = &self.hook {
             hook.set_scope(scope);
+            hook.relieve();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tch::Tensor;
 use tch::nn::VarStore;
 
-use super::hook::{self, HookError};
+use super::hook::{self, Blocks, HookError};
 use crate::ledger::{Filing, Identity};
 use crate::record::{Category, Detail};
 
@@ -56,14 +56,14 @@ impl Watched {
     /// The blocks that the variables and their gradients occupy now.
     pub fn identities(&self) -> Result<Vec<Identity>, HookError> {
         let (blocks, gradients) = hook::blocks_of(&self.tensors)?;
-        let named = |ids: Vec<u64>, category: Option<Category>| {
-            ids.into_iter().enumerate().filter(|(_, id)| *id != 0).map(move |(i, id)| Identity {
-                id,
-                filing: Filing::plain(category.unwrap_or(self.categories[i])),
-                name: self.names[i].clone(),
-            })
+        let identity = |i: usize, id, category| Identity {
+            id,
+            filing: Filing::plain(category),
+            name: self.names[i].clone(),
         };
-        Ok(named(gradients, Some(Category::Gradient)).chain(named(blocks, None)).collect())
+        let gradients = known(&gradients).map(|(i, id)| identity(i, id, Category::Gradient));
+        let variables = known(&blocks).map(|(i, id)| identity(i, id, self.categories[i]));
+        Ok(gradients.chain(variables).collect())
     }
 }
 
@@ -76,8 +76,13 @@ pub fn states<'a>(
         states.into_iter().map(|(name, tensor)| (name, tensor.shallow_clone())).unzip();
     let (blocks, _) = hook::blocks_of(&tensors)?;
     let filing = Filing { category: Category::AdamState, detail };
-    let known = names.into_iter().zip(blocks).filter(|(_, id)| *id != 0);
-    Ok(known.map(|(name, id)| Identity { id, filing, name: name.into() }).collect())
+    Ok(known(&blocks).map(|(i, id)| Identity { id, filing, name: names[i].into() }).collect())
+}
+
+/// The blocks that there are, each with the place of the tensor it is behind.
+fn known(blocks: &[Blocks]) -> impl Iterator<Item = (usize, u64)> + '_ {
+    let each = |(i, ids): (usize, &Blocks)| ids.map(|id| (i, id));
+    blocks.iter().enumerate().flat_map(each).filter(|(_, id)| *id != 0)
 }
 
 /// What CUDA's libraries have been lent for good. Each thread that computes has its own, so that of backward's is made in

@@ -1,11 +1,15 @@
 //! What is removed, and above all what is not.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use stepledger::record::RunStatus;
 
-use super::{MadeUp, Runs, ids, listed, outcome};
+use super::{MadeUp, Runs, ids, listed, outcome, program, stderr};
 
 fn two() -> Runs {
     let runs = Runs::new();
@@ -31,6 +35,36 @@ fn without_a_terminal_it_takes_yes_and_says_what_would_go() {
     assert_eq!(code, Some(2));
     assert!(errors.contains("--yes") && errors.contains("2026-aa (2 files, "), "{errors}");
     assert_eq!(listed(&runs, &[]).len(), 2);
+}
+
+/// What `rm` says on a terminal where this is typed, and its exit code.
+fn typed(runs: &Runs, words: &[&str], answer: &str) -> (Option<i32>, String) {
+    let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&keyboard).unwrap();
+    unlockpt(&keyboard).unwrap();
+    let name = ptsname(&keyboard, Vec::new()).unwrap();
+    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let mut command = program();
+    command.arg("rm").arg("--out").arg(runs.file("runs")).args(words);
+    let child = command.stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    keyboard.write_all(answer.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), stderr(&output))
+}
+
+#[test]
+fn on_a_terminal_it_asks_and_only_yes_removes() {
+    for (answer, left) in [("y\n", 0), ("yes\n", 0), ("n\n", 2), ("\n", 2), ("yep\n", 2), ("\u{4}", 2)] {
+        let runs = two();
+        let (code, errors) = typed(&runs, &["2026-aa", "2026-ab"], answer);
+        assert!(errors.contains("2026-aa (2 files, ") && errors.contains("Remove them? [y/N]"), "{errors}");
+        assert_eq!(
+            (code, listed(&runs, &[]).len()),
+            (Some(i32::from(left > 0)), left),
+            "{answer:?}: {errors}"
+        );
+        assert_eq!(errors.contains("nothing was removed"), left > 0, "{errors}");
+    }
 }
 
 #[test]

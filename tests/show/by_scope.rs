@@ -32,6 +32,21 @@ fn bytes_add_up_to_the_ledger_at_their_moments() {
     }
 }
 
+/// As in a loop that steps its optimizer elsewhere.
+#[test]
+fn without_an_optimizer_phase_what_is_kept_is_read_at_the_end_of_backward() {
+    let shown = Shown::new(Plan { optimizer: false, ..Plan::USUAL });
+    let (view, ledger) = (shown.json("--by scope --step 6"), &shown.json("--step 6")["ledger"]);
+    assert_eq!(view["kept_at"], "backward_end");
+    for column in ["parameter_bytes", "gradient_bytes", "adam_state_bytes"] {
+        let category = column.strip_suffix("_bytes").unwrap();
+        assert_eq!(int(&view["account"][column]), int(&ledger["backward_end"][category]), "{column}");
+        assert_eq!(int(&view["difference"][column]), 0, "{column}");
+    }
+    assert!(int(&view["sum"]["gradient_bytes"]) > 0);
+    assert!(shown.text("--by scope --step 6").contains("the others at backward_end"));
+}
+
 #[test]
 fn times_are_means_without_nested_scopes_and_add_up_to_their_phases() {
     let view = Shown::new(Plan::USUAL).json("--by scope");

@@ -22,10 +22,13 @@ pub struct Plan {
     pub layers: i64,
     /// The loss of every step is kept.
     pub leak: bool,
+    /// The step has an optimizer phase.
+    pub optimizer: bool,
 }
 
 impl Plan {
-    pub const USUAL: Plan = Plan { steps: 14, warmup: 2, trace: Trace::Ops, layers: LAYERS, leak: false };
+    pub const USUAL: Plan =
+        Plan { steps: 14, warmup: 2, trace: Trace::Ops, layers: LAYERS, leak: false, optimizer: true };
 
     /// Writes the run and returns its lifetimes.
     pub fn write(self, out: &Path, run_id: &str) -> Vec<AllocationRow> {
@@ -35,7 +38,9 @@ impl Plan {
         for step in 0..self.steps {
             let ended = |row: &&AllocationRow| row.freed_ns.is_some_and(|ns| step_of(ns) == step);
             let closed = lifetimes.iter().filter(ended).cloned().collect();
-            let moments = if self.trace == Trace::Phases { Vec::new() } else { moments(&lifetimes, step) };
+            let mut moments =
+                if self.trace == Trace::Phases { Vec::new() } else { moments(&lifetimes, step) };
+            moments.retain(|row| self.optimizer || row.moment != Moment::OptimizerEnd);
             writer.push(self.step(step, &moments), phases(step, self), moments, closed);
             // Several parts: a step's lifetimes may end in a later one than its own.
             if step % 3 == 2 {

@@ -9,6 +9,7 @@ fn bad_grids_are_refused_before_anything_runs() {
         ("--width 64", "the grid is empty"),
         ("--batch 4,,8", "element 2 of \"4,,8\" is empty"),
         ("--batch 4,8,4", "\"4\" is there twice, as elements 1 and 3"),
+        ("--batch 4 --batch 8 --batch 4", "\"4\" is there twice, as elements 1 and 3"),
         ("--checkpoint none,every:x", "'every:x'"),
         ("--batch 4,eight", "'eight'"),
         ("--dtype f32,f64", "'f64'"),
@@ -34,6 +35,10 @@ fn bad_grids_are_refused_before_anything_runs() {
         (
             "--batch 4,8 --capacity-mb 64 --trace phases",
             "--capacity-mb 64 with --trace phases: nobody would know",
+        ),
+        (
+            "--batch 1,2 --svg s.svg --trace phases",
+            "--svg s.svg with --trace phases: nobody would know the peaks",
         ),
         ("--batch 1,2 --svg nowhere/s.svg", "--svg nowhere/s.svg: No such file"),
         ("--batch 1,2 --svg .", "--svg .: "),

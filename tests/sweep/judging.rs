@@ -8,13 +8,23 @@ use super::*;
 
 /// A sweep of `full` and `none` that is through: `none` takes 10 ms a step, `full` so much longer, as a share.
 fn swept(runs: &Runs, longer: f64, repeats: usize, made: &Made) -> Result<PathBuf, SweepError> {
+    swept_on(runs, longer, repeats, &|_| made.clone())
+}
+
+/// The same, of runs that differ by repeat.
+fn swept_on(
+    runs: &Runs,
+    longer: f64,
+    repeats: usize,
+    made: &dyn Fn(usize) -> Made,
+) -> Result<PathBuf, SweepError> {
     let grid = Grid::new(vec![Axis::parse("checkpoint", "none,full")?])?;
     let folder = Folder::create(&runs.file("runs"), Spec::new("judged", grid, Vec::new(), repeats))?;
     for (minute, turn) in folder.spec().turns().into_iter().enumerate() {
         let (policy, slower) = if turn.cell == 0 { ("none", 0.0) } else { ("full", longer) };
         let step_ms = 10.0 * (1.0 + slower);
         let lot = LOTS[(turn.repeat + 2 * turn.cell) % LOTS.len()];
-        let run = Made { step_ms, lot, minute: minute as i64, ..made.clone() };
+        let run = Made { step_ms, lot, minute: minute as i64, ..made(turn.repeat) };
         run.with("checkpoint", policy.into()).write(folder.dir(), &folder.spec().run_id(turn, 1));
     }
     Ok(folder.dir().to_owned())
@@ -33,11 +43,46 @@ fn answer(runs: &Runs, dir: &std::path::Path, noise_pct: Option<f64>) -> Value {
     let machine = json!({ "host": "here", "cpu": "a cpu", "logical_cpus": null, "noise": noise });
     let known = json!({ "machines": if noise.is_some() { vec![machine] } else { Vec::new() } });
     std::fs::write(home.join("calibration.json"), known.to_string()).unwrap();
-    let mut command = program();
-    command.args(["sweep", "--json", "--resume"]).arg(dir).env("STEPLEDGER_HOME", &home);
-    let output = command.output().unwrap();
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found: Value = serde_json::from_slice(&gone_on(dir, &home).stdout).unwrap();
     found["answer"].clone()
+}
+
+fn gone_on(dir: &std::path::Path, home: &std::path::Path) -> Output {
+    let mut command = program();
+    command.args(["sweep", "--json", "--resume"]).arg(dir).env("STEPLEDGER_HOME", home);
+    command.output().unwrap()
+}
+
+#[test]
+fn runs_of_two_machines_are_not_pooled() {
+    let runs = Runs::new();
+    let host = |repeat: usize| if repeat < 3 { "here" } else { "there" };
+    let dir = swept_on(&runs, 0.1, 5, &|repeat| Made { host: host(repeat), ..Made::usual() }).unwrap();
+    // Those of the other machine are missing, and cannot be made on this one.
+    let refused = gone_on(&dir, &runs.file("home"));
+    assert_eq!(refused.status.code(), Some(2));
+    let told = stderr(&refused);
+    assert!(
+        told.contains("were made on here (a cpu), and this is ") && told.contains("go on there"),
+        "{told}"
+    );
+    // Once they have been made, those of the other machine stay out of it.
+    for (cell, policy) in [(1, "none"), (2, "full")] {
+        for repeat in [4, 5] {
+            let made = Made { minute: 100 + 2 * repeat + cell, ..Made::usual() };
+            made.with("checkpoint", policy.into())
+                .write(&dir, &format!("sweep-judged-c0{cell}-r{repeat}-again2"));
+        }
+    }
+    let found: Value = serde_json::from_slice(&gone_on(&dir, &runs.file("home")).stdout).unwrap();
+    let set_aside = found["set_aside"].as_array().unwrap();
+    assert_eq!(set_aside.len(), 4, "{found}");
+    assert_eq!(set_aside[0]["why"], "it was made on there (a cpu), and the runs before it on here (a cpu)");
+    let ids = found["cells"][0]["run_ids"].to_string();
+    assert_eq!(
+        (found["cells"][0]["run_ids"].as_array().unwrap().len(), ids.matches("again2").count()),
+        (5, 2)
+    );
 }
 
 fn second(answer: &Value) -> &str {

@@ -1,6 +1,6 @@
 //! What a sweep says and keeps.
 
-use stepledger::store::read_sweep;
+use stepledger::store::{Dataset, read_sweep};
 
 use super::*;
 
@@ -39,11 +39,27 @@ fn each_cell_is_run_so_many_times_and_summed_up() {
     assert!(activations(1) < activations(0) && activations(3) < activations(2));
     assert_eq!(cells[0]["recompute_pct"], 0.0);
     assert!(cells[1]["recompute_pct"].as_f64().unwrap() > 0.0);
-    assert_eq!(runs_in(&folder(&runs)).len(), 8);
+    let workload = &found["workload"];
+    assert_eq!((&workload["program"], &workload["device"]), (&"gpt".into(), &"cpu".into()), "{workload}");
+    assert_eq!((&workload["config"]["width"], &workload["config"]["batch"]), (&16.into(), &Value::Null));
+    let order = order_of_the_runs(&folder(&runs));
+    let (there, back) = order.split_at(4);
+    let cells = |turns: &[(String, String)]| turns.iter().map(|(cell, _)| cell.clone()).collect::<Vec<_>>();
+    assert!(there.iter().all(|(_, repeat)| repeat == "r1") && back.iter().all(|(_, repeat)| repeat == "r2"));
+    assert_eq!(cells(back), cells(there).into_iter().rev().collect::<Vec<_>>(), "they turn around");
     let svg = std::fs::read_to_string(runs.file("s.svg")).unwrap();
-    for part in ["<svg", "checkpoint none", "checkpoint full", "tokens/s"] {
+    for part in ["<svg", "checkpoint none", "checkpoint full", "tokens/s", "gpt on cpu (", "width 16"] {
         assert!(svg.contains(part), "{part}");
     }
+}
+
+/// The cells and repeats of a sweep's runs, as their names have them, in the order in which they began.
+fn order_of_the_runs(folder: &std::path::Path) -> Vec<(String, String)> {
+    let began = |name: &String| Dataset::open(&folder.join(name)).unwrap().run().started_at;
+    let mut names = runs_in(folder);
+    names.sort_by_key(began);
+    let parts = names.iter().map(|name| name.rsplitn(3, '-').map(str::to_owned).collect::<Vec<_>>());
+    parts.map(|parts| (parts[1].clone(), parts[0].clone())).collect()
 }
 
 #[test]
@@ -90,8 +106,8 @@ fn a_cell_that_fails_is_a_result_and_the_others_go_on() {
 fn where_nothing_can_be_measured_the_reasons_are_told() {
     let runs = Runs::new();
     std::fs::write(runs.file("short.txt"), "too short").unwrap();
-    let output =
-        sweep(&runs, &format!("{SMALL} --seq 64 --batch 1,2 --repeats 2 --data short.txt --svg s.svg"));
+    let longer = SMALL.replace("--seq 8", "--seq 64");
+    let output = sweep(&runs, &format!("{longer} --batch 1,2 --repeats 2 --data short.txt --svg s.svg"));
     assert_eq!(output.status.code(), Some(1));
     let told = stdout(&output);
     assert!(told.contains("failed") && told.contains("--data"), "{told}");

@@ -12,38 +12,72 @@ fn resume(runs: &Runs, more: &str) -> Output {
     command.output().unwrap()
 }
 
+/// A sweep that goes on. It ends with the test, however that ends: an endless one would outlive a test that fails.
+struct GoingOn(Option<Child>);
+
+impl GoingOn {
+    fn start(runs: &Runs, flags: &str) -> Self {
+        let mut command = program();
+        command.arg("sweep").arg("--out").arg(runs.file("runs")).args(flags.split_whitespace());
+        GoingOn(Some(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()))
+    }
+
+    fn child(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
+    }
+
+    fn kill(&mut self) {
+        self.child().kill().unwrap();
+        self.child().wait().unwrap();
+    }
+
+    fn wait_with_output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for GoingOn {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// A sweep that has begun this run of its own.
-fn begun(runs: &Runs, flags: &str, at_least: usize) -> Child {
-    let mut command = program();
-    command.arg("sweep").arg("--out").arg(runs.file("runs")).args(flags.split_whitespace());
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+fn begun(runs: &Runs, flags: &str, at_least: usize) -> GoingOn {
+    let sweep = GoingOn::start(runs, flags);
     let begin = Instant::now();
-    while !(runs.file("runs").exists() && runs_in(&folder(runs)).len() >= at_least) {
+    while begun_runs(runs) < at_least {
         assert!(begin.elapsed() < Duration::from_secs(120), "run {at_least} never began");
         std::thread::sleep(Duration::from_millis(20));
     }
-    child
+    sweep
+}
+
+/// How many runs there are, also where the sweep's own folder is still to come.
+fn begun_runs(runs: &Runs) -> usize {
+    let sweeps = runs.file("runs").read_dir().into_iter().flatten().flatten();
+    sweeps.map(|sweep| runs_in(&sweep.path()).len()).sum()
 }
 
 /// A sweep whose second run has been started: what it says on stderr comes before the run's folder does.
-fn about_to_begin(runs: &Runs, flags: &str) -> Child {
-    let mut command = program();
-    command.arg("sweep").arg("--out").arg(runs.file("runs")).args(flags.split_whitespace());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap()).lines();
+fn about_to_begin(runs: &Runs, flags: &str) -> GoingOn {
+    let mut sweep = GoingOn::start(runs, flags);
+    let told = BufReader::new(sweep.child().stderr.take().unwrap()).lines();
     let mut told = told.map(|line| line.unwrap()).filter(|line| line.starts_with("run "));
     assert!(told.nth(1).unwrap().starts_with("run 2 of 4"));
-    child
+    sweep
 }
 
 #[test]
 fn a_kill_at_any_moment_costs_no_setting() {
     for after_ms in [0, 50, 250] {
         let runs = Runs::new();
-        let mut child = about_to_begin(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"));
+        let mut sweep = about_to_begin(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"));
         std::thread::sleep(Duration::from_millis(after_ms));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        sweep.kill();
         let output = resume(&runs, "--json");
         assert_eq!(output.status.code(), Some(0), "after {after_ms} ms: {}", stderr(&output));
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -62,21 +96,19 @@ fn a_kill_at_any_moment_costs_no_setting() {
 fn a_sweep_that_is_worked_on_is_left_alone_and_its_process_is_named() {
     let runs = Runs::new();
     let endless = SMALL.replace("--steps 2", "--steps 1000000");
-    let mut child = begun(&runs, &format!("{endless} --batch 1,2"), 1);
+    let mut sweep = begun(&runs, &format!("{endless} --batch 1,2"), 1);
     let output = resume(&runs, "");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let id = sweep.child().id().to_string();
+    sweep.kill();
     assert_eq!(output.status.code(), Some(2));
     let told = stderr(&output);
-    assert!(told.contains("working on the sweep") && told.contains(&child.id().to_string()), "{told}");
+    assert!(told.contains("working on the sweep") && told.contains(&id), "{told}");
 }
 
 #[test]
 fn after_a_kill_nothing_complete_is_repeated() {
     let runs = Runs::new();
-    let mut child = begun(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"), 2);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    begun(&runs, &format!("{SMALL} --batch 1,2 --repeats 2"), 2).kill();
     let output = resume(&runs, "--json");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -108,6 +140,42 @@ fn an_interrupted_run_is_made_again() {
         found["cells"][0]["run_ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     assert!(ids[1].ends_with("-c01-r2-again2"), "{ids:?}");
     assert!(second.exists(), "what there was of it stays");
+}
+
+#[test]
+fn a_damaged_run_is_told_and_made_again() {
+    let runs = Runs::new();
+    assert!(sweep(&runs, &format!("{SMALL} --batch 1,2 --repeats 2")).status.success());
+    let names = runs_in(&folder(&runs));
+    let [truncated, without_steps] = [&names[0], &names[3]];
+    let steps = folder(&runs).join(truncated).join("steps-0001.parquet");
+    std::fs::write(&steps, &std::fs::read(&steps).unwrap()[..100]).unwrap();
+    std::fs::remove_file(folder(&runs).join(without_steps).join("steps-0001.parquet")).unwrap();
+    let output = resume(&runs, "--json");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["complete"], true);
+    for (cell, set_aside) in [(0, truncated), (1, without_steps)] {
+        let cell = &found["cells"][cell];
+        let ids: Vec<&str> =
+            cell["run_ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        assert_eq!((ids.len(), &cell["reason"]), (2, &Value::Null), "{cell}");
+        assert!(ids.contains(&format!("{set_aside}-again2").as_str()), "{ids:?}");
+    }
+    let mut told: Vec<(&str, &str)> = found["set_aside"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| (run["run_id"].as_str().unwrap(), run["why"].as_str().unwrap()))
+        .collect();
+    told.sort();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].0 == truncated && told[0].1.starts_with("steps-0001.parquet is damaged: "), "{told:?}");
+    assert!(told[1].0 == without_steps && told[1].1 == "0 of its 2 measured steps are there", "{told:?}");
+    // Once more: nothing is made again, and it is still told.
+    let again = resume(&runs, "");
+    assert!(!stderr(&again).contains("run "), "{}", stderr(&again));
+    assert_eq!(stdout(&again).matches("Not counted: ").count(), 2, "{}", stdout(&again));
 }
 
 #[test]
@@ -179,14 +247,15 @@ fn files_are_those_that_were_meant_wherever_it_is_gone_on_with() {
 fn ended_before_the_first_result_it_says_how_to_go_on() {
     let runs = Runs::new();
     let endless = SMALL.replace("--steps 2", "--steps 1000000");
-    let child = begun(&runs, &format!("{endless} --batch 1,2 --svg {}", runs.file("s.svg").display()), 1);
-    // As Ctrl-C does: to the sweep and to its run.
-    let run = runs_in(&folder(&runs)).remove(0);
-    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
-    for id in children.split_whitespace().chain([child.id().to_string().as_str()]) {
-        assert!(std::process::Command::new("kill").args(["-INT", id]).status().unwrap().success(), "{run}");
+    let mut sweep = begun(&runs, &format!("{endless} --batch 1,2 --svg {}", runs.file("s.svg").display()), 1);
+    let own = sweep.child().id();
+    // As Ctrl-C does: to the sweep and to its run. Were the run the first to hear of it, it could be over before the sweep
+    // knows that there is to be no other.
+    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
+    for id in [own.to_string().as_str()].into_iter().chain(children.split_whitespace()) {
+        assert!(std::process::Command::new("kill").args(["-INT", id]).status().unwrap().success(), "{id}");
     }
-    let output = child.wait_with_output().unwrap();
+    let output = sweep.wait_with_output();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("sweep --resume"), "{}", stderr(&output));
 }

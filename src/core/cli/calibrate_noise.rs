@@ -12,7 +12,7 @@ use super::grid_args::setup;
 use super::note::note;
 use super::show::write_json;
 use crate::compare::{noise, read_sides, signed_pct};
-use crate::record::{RunStatus, id_tail};
+use crate::record::{RunStatus, id_tail, id_time};
 use crate::stats::{FEWEST_STEPS, SURE_STEPS};
 use crate::store::{Calibrations, Noise};
 use crate::sweep::{Program, Ran, SweepError};
@@ -23,7 +23,7 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     let program = Program::this()?;
     let now = Utc::now();
     let tail = id_tail(now, process::id());
-    let folder = args.out.join(format!("noise-{}-{tail}", now.format("%Y%m%d-%H%M%S")));
+    let folder = args.out.join(format!("noise-{}-{tail}", id_time(now)));
     let (found, path) =
         measure(args, &folder, (&home, &mut known), |out, run_id| program.run(out, run_id, &args.flags))?;
     tell(&found, args.json)?;

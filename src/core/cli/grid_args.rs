@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{self, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::given::named;
 use super::run_args::RunArgs;
@@ -17,6 +18,22 @@ const FILES: [&str; 2] = ["data", "init"];
 const OWN: [&str; 3] = ["out", "json", "quiet"];
 /// The name of one run, and files that several would write over each other.
 const ONE_RUN_ONLY: [&str; 4] = ["save_init", "save", "save_batches", "run_id"];
+
+/// What flags of `run` mean to a sweep, where that is something else.
+const MEANINGS: [(&str, &str); 5] = [
+    (
+        "checkpoint",
+        "What backward computes again instead of keeping it: nothing (none), each block (full), groups of K blocks \
+         (every:K), or attention's core alone (selective)",
+    ),
+    ("out", "The folder of runs; a sweep gets a folder of its own in it"),
+    (
+        "capacity_mb",
+        "The memory that settings are to fit into, in MiB [default: none, so that all of them count]",
+    ),
+    ("enforce", "Make --capacity-mb real: an allocation beyond it fails, and its setting is out of memory"),
+    ("json", "Print the sweep as one JSON object: its cells, and its answer"),
+];
 
 /// A grid, as it was given, and the flags beside it.
 #[derive(Debug)]
@@ -66,6 +83,9 @@ impl Args for GridArgs {
         for flag in ONE_RUN_ONLY {
             command = command.mut_arg(flag, |arg| arg.hide(true));
         }
+        for (flag, meaning) in MEANINGS {
+            command = command.mut_arg(flag, |arg| arg.help(meaning));
+        }
         command
     }
 
@@ -74,16 +94,37 @@ impl Args for GridArgs {
     }
 }
 
-/// A flag that takes values with commas between them. What each means is checked by `run`'s own parser.
+/// A flag that takes values with commas between them, and may be given once for each of them too.
 fn several(arg: Arg) -> Arg {
-    arg.value_parser(value_parser!(String)).value_name("A,B,...").default_value(None::<&str>)
+    let elements = Elements(arg.get_possible_values());
+    arg.action(ArgAction::Append).value_parser(elements).value_name("A,B,...")
+}
+
+/// Takes any text: what the values in it mean is checked by `run`'s own parser. Help lists what each can be.
+#[derive(Clone)]
+struct Elements(Vec<PossibleValue>);
+
+impl TypedValueParser for Elements {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        (!self.0.is_empty()).then(|| Box::new(self.0.iter().cloned()) as _)
+    }
+}
+
+fn all_of<'a>(given: impl Iterator<Item = &'a String>) -> String {
+    given.map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
 impl FromArgMatches for GridArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let named = named(matches);
         let given = |id: &str| named.contains(id);
-        let axis = |flag: &str| Some((flag.to_owned(), matches.get_one::<String>(flag)?.clone()));
+        let axis = |flag: &str| Some((flag.to_owned(), all_of(matches.get_many::<String>(flag)?)));
         let all = RunArgs::augment_args(Command::new("run"));
         let flags = || all.get_arguments().filter(|arg| given(arg.get_id().as_str()));
         let is_base = |arg: &&Arg| {
@@ -124,4 +165,40 @@ fn as_given(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
 
 fn long(id: &str) -> String {
     format!("--{}", id.replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(flags: &str) -> GridArgs {
+        let command = GridArgs::augment_args(Command::new("sweep").no_binary_name(true));
+        GridArgs::from_arg_matches(&command.try_get_matches_from(flags.split_whitespace()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn values_may_have_commas_between_them_or_a_flag_each() {
+        let axis = |flag: &str, values: &str| (flag.to_owned(), values.to_owned());
+        for flags in ["--batch 2,4,8", "--batch 2 --batch 4 --batch=8", "--batch 2,4 --batch 8"] {
+            assert_eq!(given(flags).axes, [axis("batch", "2,4,8")], "{flags}");
+        }
+        // What a sweep can have one value of is the last, as for `run`; what is not given is no axis.
+        let GridArgs { axes, base, .. } = given("--width 32 --width 64 --dtype bf16");
+        assert_eq!((axes, base), (vec![axis("dtype", "bf16")], vec!["--width=64".to_owned()]));
+    }
+
+    #[test]
+    fn help_says_what_there_is_to_choose_from_and_what_a_sweep_does() {
+        let help = GridArgs::augment_args(Command::new("sweep").term_width(200)).render_help().to_string();
+        for part in [
+            "--batch <A,B,...>",
+            "groups of K blocks (every:K)",
+            "[default: 8]",
+            "[default: fused] [possible values: fused,",
+            "Print the sweep as one JSON object",
+        ] {
+            assert!(help.contains(part), "{part}: {help}");
+        }
+        assert!(!help.contains("--run-id") && !help.contains("Print the account"), "{help}");
+    }
 }

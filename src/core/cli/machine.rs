@@ -1,16 +1,10 @@
 //! What this machine says of itself, as far as commands that only read files ask.
 
 use std::fs;
-use std::thread;
 
 use super::cgroup::{Group, groups_of};
 use crate::record::Machine;
-
-/// Its name; runs record it.
-pub fn host() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-}
+pub use crate::store::this_machine as identity;
 
 /// Its memory; null where the kernel does not say.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,12 +25,7 @@ pub fn left_in_cgroup() -> Option<i64> {
     groups_of(&groups).iter().filter_map(Group::left).min()
 }
 
-/// What tells this machine from others: calibrations are kept for it.
-pub fn identity() -> Machine {
-    let cpu = fs::read_to_string("/proc/cpuinfo").ok().and_then(|facts| {
-        let line = facts.lines().find(|line| line.starts_with("model name"))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    });
-    let logical_cpus = thread::available_parallelism().ok().map(|count| count.get() as i64);
-    Machine { host: host(), cpu, logical_cpus, ..Machine::default() }
+/// Its name; runs record it.
+pub fn host() -> Option<String> {
+    identity().host
 }

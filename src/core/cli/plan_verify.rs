@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::exit::Exit;
 use super::note::note;
 use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
-use crate::record::{Trace, id_tail};
+use crate::record::{Trace, id_tail, id_time};
 use crate::store::Dataset;
 use crate::sweep::Program;
 use crate::theory::ModelKind;
@@ -57,7 +57,7 @@ fn put_to_the_test(
 
 /// Sorts by time; the tail tells apart verifications that begin in the same second.
 fn run_id(batch: i64, at: DateTime<Utc>, process: u32) -> String {
-    format!("plan-{}-b{batch}-{}", at.format("%Y%m%d-%H%M%S"), id_tail(at, process))
+    format!("plan-{}-b{batch}-{}", id_time(at), id_tail(at, process))
 }
 
 fn flags(plan: &Plan, defaults: &Map<String, Value>, trial: &Trial) -> Vec<String> {

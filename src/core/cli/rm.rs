@@ -97,7 +97,10 @@ fn refuse_elsewhere(dir: &Path) -> anyhow::Result<()> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let runs = self.runs.map(|runs| format!("a sweep with {runs} runs, ")).unwrap_or_default();
+        let runs = self
+            .runs
+            .map(|runs| format!("a sweep with {runs} run{}, ", if runs == 1 { "" } else { "s" }))
+            .unwrap_or_default();
         write!(f, "{} ({runs}{} files, {})", self.dir.display(), self.files, file_bytes(self.bytes))
     }
 }

@@ -15,14 +15,19 @@ use super::note::note;
 use super::show::write_json;
 use super::sweep_folder::{begin, resume, told};
 use super::sweep_progress::Teller;
+use super::terminal;
 use crate::report::{ChartError, render_sweep, sweep_chart};
 use crate::sweep::{Program, Sweep, sweep};
 
+/// Of the table where there is no terminal: a line a cell is found by `grep`.
+const USUAL_WIDTH: usize = 200;
+
 /// Given where the command is named: the flags of `run` among its own bring a text for this place with them.
 pub const AFTER_HELP: &str = "\
-Each cell of the grid is run in a process of its own, --repeats times; the cells take turns, in an order that turns \
-around each time, so that a machine that drifts does so for all alike. A run that fails or is out of memory is a result, \
-and the others go on. Everything is kept in <OUT>/sweep-<time>/: the runs, and sweep-0001.parquet with a row a cell. \
+The flags that show <A,B,...> take several values, with commas between them or each with the flag again. Each cell of the \
+grid is run in a process of its own, --repeats times; the cells take turns, in an order that turns around each time, so \
+that a machine that drifts does so for all alike. A run that fails or is out of memory is a result, and the others go on. \
+Everything is kept in <OUT>/sweep-<time>/: the runs, and sweep-0001.parquet with a row a cell. \
 Ctrl-C ends the run in progress; --resume goes on and repeats nothing that is complete.
 
 Exit codes: 0 there is an answer, 1 no cell was measured or none fits, 2 the flags were wrong, 130 interrupted.
@@ -45,7 +50,7 @@ pub struct SweepArgs {
     /// Go on with the sweep in this folder, with the flags it was begun with
     #[arg(long, value_name = "DIR", help_heading = "Sweep")]
     resume: Option<PathBuf>,
-    /// Draw peak memory against tokens/s into this file, a line for each checkpointing policy
+    /// Draw peak memory against tokens/s into this SVG file: a line through the batches of each of the other settings
     #[arg(long, value_name = "FILE", help_heading = "Sweep")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -57,8 +62,8 @@ pub fn run(args: &Given<SweepArgs>) -> Outcome {
     let picture = args.args.svg.as_deref();
     picture.map_or(Ok(()), check_picture)?;
     let folder = match &args.args.resume {
-        Some(dir) => resume(args, dir)?,
-        None => begin(&args.args)?,
+        Some(dir) => resume(args, dir, picture)?,
+        None => begin(&args.args, picture)?,
     };
     let stop = stop_flag()?;
     let mut teller = Teller::new(args.args.grid.quiet);
@@ -83,7 +88,7 @@ fn print(args: &GridArgs, made: &Sweep) -> anyhow::Result<()> {
     if args.json {
         write_json(&mut stdout, made)?;
     } else {
-        stdout.write_all(render_sweep(made).as_bytes())?;
+        stdout.write_all(render_sweep(made, terminal::width(USUAL_WIDTH)).as_bytes())?;
     }
     stdout.flush()?;
     if !args.quiet {

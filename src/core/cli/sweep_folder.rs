@@ -9,12 +9,12 @@ use super::given::Given;
 use super::grid_args::{GridArgs, setup};
 use super::sweep::SweepArgs;
 use super::words::bytes_of;
-use crate::record::Trace;
-use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError};
+use crate::record::{Trace, id_time};
+use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError, mib};
 use crate::theory::Setup;
 
-/// A new sweep's folder.
-pub fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
+/// A new sweep's folder; the sweep is to be drawn into `picture`.
+pub fn begin(args: &SweepArgs, picture: Option<&Path>) -> anyhow::Result<Folder> {
     let GridArgs { axes, base, out, capacity_mb, refused, .. } = &args.grid;
     if let Some(flag) = refused {
         return Err(Exit::input(format!(
@@ -28,6 +28,7 @@ pub fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
         )));
     }
     refuse_untraced(&args.grid)?;
+    refuse_empty_picture(picture, base)?;
     let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given)).collect::<Result<_, _>>();
     let (axes, fixed) = several_and_one(axes.map_err(Exit::input)?);
     let base: Vec<String> = base.iter().cloned().chain(fixed).collect();
@@ -35,7 +36,7 @@ pub fn begin(args: &SweepArgs) -> anyhow::Result<Folder> {
     let spec = Spec {
         seed: args.order_seed,
         capacity_bytes: capacity_mb.map(bytes_of),
-        ..Spec::new(&Utc::now().format("%Y%m%d-%H%M%S").to_string(), grid, base, args.repeats as usize)
+        ..Spec::new(&id_time(Utc::now()), grid, base, args.repeats as usize)
     };
     check_cells(&spec, *capacity_mb)?;
     create(out, &spec)
@@ -47,6 +48,17 @@ fn refuse_untraced(grid: &GridArgs) -> anyhow::Result<()> {
         (Some(capacity_mb), Some(Trace::Phases)) => Err(Exit::input(format!(
             "--capacity-mb {capacity_mb} with --trace phases: nobody would know which settings fit; leave out one of \
              them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a picture of runs that have no peaks.
+fn refuse_empty_picture(picture: Option<&Path>, base: &[String]) -> anyhow::Result<()> {
+    match picture {
+        Some(picture) if base.iter().any(|flag| flag == "--trace=phases") => Err(Exit::input(format!(
+            "--svg {} with --trace phases: nobody would know the peaks that it draws; leave out one of them",
+            picture.display()
         ))),
         _ => Ok(()),
     }
@@ -69,10 +81,9 @@ fn check_cells(spec: &Spec, capacity_mb: Option<f64>) -> anyhow::Result<()> {
     if floor <= bytes_of(capacity_mb) {
         return Ok(());
     }
-    let mib = |bytes: i64| bytes as f64 / f64::from(1 << 20);
     Err(Exit::input(format!(
-        "--capacity-mb {capacity_mb}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {:.2} MiB, \
-         {:.2} MiB of them for parameters; allow more, or take smaller values (`stepledger plan` says what fits)",
+        "--capacity-mb {capacity_mb}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {}, \
+         {} of them for parameters; allow more, or take smaller values (`stepledger plan` says what fits)",
         cells.len(),
         mib(floor),
         mib(setup.shape.parameter_bytes()),
@@ -104,8 +115,8 @@ fn several_and_one(axes: Vec<Axis>) -> (Vec<Axis>, Vec<String>) {
 /// Flags of a sweep's own that are settled when it is begun.
 const SETTLED: [(&str, &str); 2] = [("out", "--out"), ("order_seed", "--order-seed")];
 
-/// The folder of a sweep that was begun before.
-pub fn resume(args: &Given<SweepArgs>, dir: &Path) -> anyhow::Result<Folder> {
+/// The folder of a sweep that was begun before; it is to be drawn into `picture`.
+pub fn resume(args: &Given<SweepArgs>, dir: &Path, picture: Option<&Path>) -> anyhow::Result<Folder> {
     let Given { args: SweepArgs { grid, repeats, .. }, named } = args;
     let settled = SETTLED.iter().filter(|(id, _)| named.contains(*id)).map(|(_, flag)| (*flag).to_owned());
     let given = grid.axes.iter().map(|(flag, _)| format!("--{flag}"));
@@ -117,6 +128,7 @@ pub fn resume(args: &Given<SweepArgs>, dir: &Path) -> anyhow::Result<Folder> {
         )));
     }
     let mut folder = Folder::open(dir).map_err(told)?;
+    refuse_empty_picture(picture, &folder.spec().base)?;
     if named.contains("repeats") {
         folder.extend(*repeats as usize).map_err(told)?;
     }

@@ -1,7 +1,6 @@
 //! From raw events to a reconciled account: a fold over the stream, one step at a time.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use super::batch::{Batch, Birth, End, NONE};
 use super::event::{Event, kind};
 use super::filing::{Filing, Place};
 use super::moments::{Moments, State};
+use super::survivors::Survivors;
 use crate::record::{
     AllocationRow, ByCategory, Category, FailedAllocation, LedgerMoment, MANY_LIFETIMES, Phase,
 };
@@ -64,44 +64,13 @@ pub struct Ledger {
     epoch_ns: i64,
     first_id: u64,
     next_step: i64,
-    /// What outlived the batch it was made in.
-    alive: HashMap<u64, Survivor, BuildHasherDefault<IdHasher>>,
+    survivors: Survivors,
     totals: ByCategory,
     place: Place,
     /// Kept for its room.
     batch: Batch,
-    /// The blocks from earlier batches that have ended in this one.
-    deaths: Vec<u64>,
     /// For the next batch of many lifetimes.
     room: Vec<AllocationRow>,
-}
-
-#[derive(Debug)]
-struct Survivor {
-    row: AllocationRow,
-    end: Option<End>,
-}
-
-/// Spreads block numbers, which come in order and from ourselves: a defence against chosen keys, which the
-/// standard hasher is, would cost more than all the rest of an event.
-#[derive(Debug, Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        // 2⁶⁴ over the golden ratio: neighbours land far apart, in the upper bits too.
-        self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 impl Ledger {
@@ -114,11 +83,10 @@ impl Ledger {
             epoch_ns,
             first_id,
             next_step: 0,
-            alive: HashMap::default(),
+            survivors: Survivors::default(),
             totals,
             place: Place::START,
             batch: Batch::default(),
-            deaths: Vec::new(),
             room: Vec::new(),
         }
     }
@@ -148,9 +116,7 @@ impl Ledger {
 
     /// The lifetimes that have not ended, in order of birth.
     pub fn open(&self) -> Vec<AllocationRow> {
-        let mut rows: Vec<_> = self.alive.values().map(|survivor| survivor.row.clone()).collect();
-        rows.sort_by_key(|row| row.id);
-        rows
+        self.survivors.rows()
     }
 
     fn follow_lifetimes(&mut self, events: &[Event]) {
@@ -159,17 +125,11 @@ impl Ledger {
             match event.kind {
                 kind::ALLOC => self.batch.admit(event),
                 kind::FREE if self.batch.dismiss(event) => {}
-                kind::FREE => self.end_survivor(event),
+                kind::FREE => {
+                    self.survivors.end(event.id, End { at_ns: event.at_ns, place: self.batch.place() });
+                }
                 _ => self.batch.pass(event),
             }
-        }
-    }
-
-    fn end_survivor(&mut self, event: &Event) {
-        // Blocks from before the account, and those whose birth was lost, are not there.
-        if let Some(survivor) = self.alive.get_mut(&event.id) {
-            survivor.end = Some(End { at_ns: event.at_ns, place: self.batch.place() });
-            self.deaths.push(event.id);
         }
     }
 
@@ -179,7 +139,7 @@ impl Ledger {
             if let Some(birth) = self.batch.get_mut(*id) {
                 birth.filing = Some(*filing);
                 birth.identity = number as u32;
-            } else if let Some(Survivor { row, .. }) = self.alive.get_mut(id) {
+            } else if let Some(row) = self.survivors.get_mut(*id) {
                 self.totals[row.category] -= row.bytes;
                 self.totals[filing.category] += row.bytes;
                 (row.category, row.detail) = (filing.category, filing.detail);
@@ -221,7 +181,7 @@ impl Ledger {
     fn count(&mut self, event: &Event) {
         let category = match self.batch.get(event.id) {
             Some(birth) => birth.filing.map(|filing| filing.category),
-            None => self.alive.get(&event.id).map(|survivor| survivor.row.category),
+            None => self.survivors.category(event.id),
         };
         match (event.kind, category) {
             (kind::ALLOC, Some(category)) => self.totals[category] += event.bytes,
@@ -286,19 +246,13 @@ impl Ledger {
 
     /// Takes what has ended out of the books.
     fn bury(&mut self, identities: &[Identity], names: &dyn SiteNames) -> Vec<AllocationRow> {
-        let mut rows = self.room_for(self.deaths.len() + self.batch.ended());
-        for id in self.deaths.drain(..) {
-            if let Some(Survivor { row, end: Some(end) }) = self.alive.remove(&id) {
-                rows.push(ended(row, end, self.epoch_ns));
-            }
-        }
+        let mut rows = self.room_for(self.survivors.ended() + self.batch.ended());
+        rows.extend(self.survivors.take_ended().map(|(row, end)| ended(row, end, self.epoch_ns)));
         for (birth, born, end) in self.batch.drain() {
             let row = row(&birth, born, self.epoch_ns, identities, names);
             match end {
                 Some(end) => rows.push(ended(row, end, self.epoch_ns)),
-                None => {
-                    self.alive.insert(birth.id, Survivor { row, end: None });
-                }
+                None => self.survivors.admit(birth.id, row),
             }
         }
         rows

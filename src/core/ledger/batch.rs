@@ -21,7 +21,7 @@ pub struct Birth {
     pub site: Site,
     pub thread: u16,
     flags: u8,
-    ended_at_home: bool,
+    ended_in_loader: bool,
     ended_in_op: bool,
     pub filing: Option<Filing>,
     /// Which of the batch's identities it is; [`NONE`] for none.
@@ -90,7 +90,7 @@ impl Batch {
             site: event.site,
             thread: event.thread,
             flags: event.flags,
-            ended_at_home: false,
+            ended_in_loader: false,
             ended_in_op: false,
             filing: None,
             identity: NONE,
@@ -126,7 +126,7 @@ impl Batch {
         let birth = &mut self.births[number];
         birth.ended = self.places.len() as u32 - 1;
         birth.ended_at_ns = event.at_ns;
-        birth.ended_at_home = birth.thread == event.thread;
+        birth.ended_in_loader = event.flags & flag::LOADER != 0;
         birth.ended_in_op = event.flags & flag::IN_OP != 0;
         self.ended += 1;
         true
@@ -188,7 +188,7 @@ fn life(birth: &Birth, places: &[Place], failure: Option<Failure>) -> Life {
         born: places[birth.born as usize],
         ended: end.map(|end| end.place),
         from_loader: birth.flags & flag::LOADER != 0,
-        ended_at_home: birth.ended_at_home,
+        ended_in_loader: birth.ended_in_loader,
         ended_in_op: birth.ended_in_op,
         autocast_copy: birth.flags & flag::AUTOCAST_COPY != 0,
         rounding: birth.flags & flag::ROUNDING != 0,

@@ -24,6 +24,20 @@ pub struct Event {
     pub flags: u8,
 }
 
+impl Event {
+    /// Makes the instants of `events`, which are in the stream's order, rise strictly from `last_ns` on: whoever asks
+    /// what was alive at an instant then finds what the stream has there. Returns the last instant.
+    ///
+    /// Threads look at the clock before they take their place in the stream, and may be overtaken in between. One that
+    /// was has its instant moved to just after the event it came to follow, which it did happen after.
+    pub fn order_instants(events: &mut [Event], last_ns: i64) -> i64 {
+        events.iter_mut().fold(last_ns, |last_ns, event| {
+            event.at_ns = event.at_ns.max(last_ns + 1);
+            event.at_ns
+        })
+    }
+}
+
 /// Where in the program something happened: the number of a scope and that of an operator, as the probe gave
 /// them; 0 for none.
 #[repr(transparent)]
@@ -84,12 +98,30 @@ pub mod flag {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Site};
+    use super::{Event, Site, kind};
 
     #[test]
     fn the_layout_is_the_one_the_shim_writes() {
         assert_eq!(size_of::<Event>(), 40);
         assert_eq!(align_of::<Event>(), 8);
+    }
+
+    #[test]
+    fn instants_rise_in_the_order_of_the_stream() {
+        let at = |at_ns| Event {
+            at_ns,
+            id: 0,
+            bytes: 1,
+            total_bytes: 0,
+            site: Site::default(),
+            thread: 0,
+            kind: kind::ALLOC,
+            flags: 0,
+        };
+        let mut events = [7, 20, 20, 12, 90].map(at);
+        assert_eq!(Event::order_instants(&mut events, 10), 90);
+        assert_eq!(events.map(|event| event.at_ns), [11, 20, 21, 22, 90]);
+        assert_eq!(Event::order_instants(&mut [], 90), 90);
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub struct Life {
     pub born: Place,
     pub ended: Option<Place>,
     pub from_loader: bool,
-    /// It was freed on the thread that made it.
-    pub ended_at_home: bool,
+    /// It was freed on a thread that fetches batches.
+    pub ended_in_loader: bool,
     /// It was freed within the call of the operator that made it.
     pub ended_in_op: bool,
     pub autocast_copy: bool,
@@ -85,8 +85,8 @@ impl Filing {
 ///
 /// | made in | and then | filed as |
 /// | --- | --- | --- |
-/// | a loader thread | freed there | workspace / input_temporary |
-/// | | handed over | input |
+/// | a loader thread | freed by one before the step's end | workspace / input_temporary |
+/// | | handed over, or waiting | input |
 /// | any operator | freed before it returned, unless its step failed then | workspace / kernel_scratch |
 /// | a caching allocator, rounding up | | workspace / rounding |
 /// | dataloader | freed in it | workspace / input_temporary |
@@ -140,7 +140,7 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
 }
 
 fn file_from_loader(life: &Life) -> Filing {
-    match life.ended_at_home {
+    match life.ended_in_loader {
         true => Filing::workspace(Detail::InputTemporary),
         false => Filing::plain(Category::Input),
     }
@@ -180,7 +180,7 @@ mod tests {
             born,
             ended,
             from_loader: false,
-            ended_at_home: ended.is_some(),
+            ended_in_loader: false,
             ended_in_op: false,
             autocast_copy: false,
             rounding: false,
@@ -234,8 +234,8 @@ mod tests {
         let born = place(Some(1), Some(Phase::Forward), 2);
         let made = Life { from_loader: true, ..life(born, None) };
         assert_eq!(shown(&made), "input");
-        assert_eq!(shown(&Life { ended: Some(born), ended_at_home: false, ..made }), "input");
-        let kept = Life { ended: Some(born), ended_at_home: true, ..made };
+        assert_eq!(shown(&Life { ended: Some(born), ended_in_loader: false, ..made }), "input");
+        let kept = Life { ended: Some(born), ended_in_loader: true, ..made };
         assert_eq!(shown(&kept), "workspace/input_temporary");
     }
 

@@ -7,6 +7,11 @@ const BITS: u32 = 20;
 /// 2⁶⁴ over the golden ratio: multiplying by it spreads small differences over the highest bits (Knuth 1973, 6.4).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// The beginning of an id, in UTC: ids sort by time.
+pub fn id_time(at: DateTime<Utc>) -> String {
+    at.format("%Y%m%d-%H%M%S").to_string()
+}
+
 /// Five digits for the end of an id that begins with a time to the second. They come from the rest of the time and the
 /// process, so that neither two processes at one instant nor one process twice in a second are likely to have the same.
 pub fn id_tail(at: DateTime<Utc>, process: u32) -> String {
@@ -20,6 +25,13 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn later_ids_come_later() {
+        let at = |seconds: i64| id_time(DateTime::from_timestamp(seconds, 999_999_999).unwrap());
+        assert_eq!(at(0), "19700101-000000");
+        assert!(at(59) < at(60) && at(86_399) < at(86_400) && at(999_999_999) < at(1_000_000_000));
+    }
 
     #[test]
     fn instants_of_a_second_and_processes_of_an_instant_are_told_apart() {

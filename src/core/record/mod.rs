@@ -14,7 +14,7 @@ mod words;
 
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
-pub use ids::id_tail;
+pub use ids::{id_tail, id_time};
 pub use number::count;
 pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{

@@ -10,15 +10,11 @@ use super::scope_times::ScopeTimes;
 use super::scope_tree::{Node, ScopeTree, Scopes};
 use super::step_memory::{NoView, StepMemory};
 use super::summary::chosen_steps;
-use crate::record::{AllocationRow, Category, Moment, Phase, Trace};
+use crate::record::{AllocationRow, Category, LedgerMoment, Moment, Phase, Trace};
 
-/// What the columns of bytes count, and when.
-const BYTES: [(Category, Moment); 4] = [
-    (Category::Parameter, Moment::OptimizerEnd),
-    (Category::Gradient, Moment::OptimizerEnd),
-    (Category::AdamState, Moment::OptimizerEnd),
-    (Category::Activation, Moment::ForwardEnd),
-];
+/// What the columns of bytes count.
+const BYTES: [Category; 4] =
+    [Category::Parameter, Category::Gradient, Category::AdamState, Category::Activation];
 
 /// The documented object of `show --by scope --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +22,8 @@ pub struct ByScope {
     pub run_id: String,
     /// The step whose bytes are shown.
     pub step: i64,
+    /// The moment of the bytes of parameters, gradients and states; those of activations are at the end of forward.
+    pub kept_at: Moment,
     /// How many steps the times are means of.
     pub steps: usize,
     /// In the order they ran in, each followed by what is nested in it.
@@ -52,7 +50,7 @@ pub struct ScopeRow {
 /// The columns: bytes exact, times a step; null where the run does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Cells {
-    /// These three at the end of optimizer.
+    /// These three at [`ByScope::kept_at`].
     pub parameter_bytes: Option<i64>,
     pub gradient_bytes: Option<i64>,
     pub adam_state_bytes: Option<i64>,
@@ -85,6 +83,7 @@ pub fn by_scope(memory: &StepMemory, only: Option<i64>) -> Result<ByScope, NoVie
     Ok(ByScope {
         run_id: memory.run.run_id.clone(),
         step: memory.step,
+        kept_at: kept_at(memory),
         steps: steps.len(),
         rows: scope_rows(&tree, &rows, &known),
         outside: known.cells(&outside),
@@ -92,6 +91,18 @@ pub fn by_scope(memory: &StepMemory, only: Option<i64>) -> Result<ByScope, NoVie
         account: known.cells(&account),
         difference: known.cells(&account.minus(&sum)),
     })
+}
+
+/// The end of optimizer, or of backward in a step that has no such phase.
+fn kept_at(memory: &StepMemory) -> Moment {
+    let there = |moment: &Moment| memory.moment(*moment).is_some();
+    let moments = [Moment::OptimizerEnd, Moment::BackwardEnd];
+    moments.into_iter().find(there).unwrap_or(Moment::OptimizerEnd)
+}
+
+/// The ledger as a category is counted.
+fn counted_at(memory: &StepMemory, category: Category) -> Option<&LedgerMoment> {
+    memory.moment(if category == Category::Activation { Moment::ForwardEnd } else { kept_at(memory) })
 }
 
 /// The steps whose times count; where none is measured, the one looked at.
@@ -130,8 +141,8 @@ fn tree(memory: &StepMemory, homes: &Homes) -> ScopeTree {
 
 /// Each counted category's blocks at its moment, with the column's number.
 fn counted(memory: &StepMemory) -> impl Iterator<Item = (usize, Vec<&AllocationRow>)> {
-    BYTES.iter().enumerate().filter_map(|(column, (category, moment))| {
-        let at_ns = memory.moment(*moment)?.at_ns;
+    BYTES.iter().enumerate().filter_map(|(column, category)| {
+        let at_ns = counted_at(memory, *category)?.at_ns;
         let alive = memory.alive_at(at_ns).into_iter().filter(|row| row.category == *category);
         Some((column, alive.collect()))
     })
@@ -162,9 +173,7 @@ fn fill(memory: &StepMemory, tree: &ScopeTree, homes: &Homes, times: &ScopeTimes
 
 /// What the columns must add up to, from the ledger and the phases themselves.
 fn account(memory: &StepMemory, times: &ScopeTimes) -> Sums {
-    let bytes = |(category, moment): (Category, Moment)| {
-        memory.moment(moment).map_or(0, |moment| moment.bytes[category])
-    };
+    let bytes = |category| counted_at(memory, category).map_or(0, |moment| moment.bytes[category]);
     Sums {
         bytes: BYTES.map(bytes),
         forward_ns: times.phase_ns(Phase::Forward),
@@ -199,7 +208,7 @@ struct Known {
 
 impl Known {
     fn of(memory: &StepMemory, steps: usize) -> Self {
-        let bytes = BYTES.map(|(_, moment)| memory.moment(moment).is_some());
+        let bytes = BYTES.map(|category| counted_at(memory, category).is_some());
         Known { bytes, backward: memory.run.trace == Trace::Ops, steps }
     }
 

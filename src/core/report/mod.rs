@@ -3,8 +3,15 @@
 
 mod bottleneck;
 mod by_scope;
+mod chart_capacity;
+mod chart_curves;
+mod chart_entries;
+mod chart_frame;
+mod chart_labels;
 mod chart_legend;
+mod chart_style;
 mod chart_sweep;
+mod chart_title;
 mod checkup;
 mod creep;
 mod experiment;

@@ -87,7 +87,7 @@ pub fn peak_view(memory: &StepMemory, top: usize) -> Result<PeakView, NoView> {
         scopes,
         no_scope,
         largest: largest_blocks(&alive, peak.at_ns, &begins(memory), top),
-        reconciliation: Reconciliation::new(bytes, peak.bytes.total()),
+        reconciliation: Reconciliation::new(&memory.run, bytes, peak.bytes.total()),
     })
 }
 

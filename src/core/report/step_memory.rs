@@ -115,10 +115,18 @@ pub struct Reconciliation {
     pub parts_bytes: i64,
     pub ledger_bytes: i64,
     pub difference_bytes: i64,
+    /// Events of the whole run that were lost: the first thing that a difference can come from.
+    pub dropped_events: i64,
 }
 
 impl Reconciliation {
-    pub fn new(parts_bytes: i64, ledger_bytes: i64) -> Self {
-        Reconciliation { parts_bytes, ledger_bytes, difference_bytes: ledger_bytes - parts_bytes }
+    /// Of a view of `run` that adds up to `parts_bytes`.
+    pub fn new(run: &RunRow, parts_bytes: i64, ledger_bytes: i64) -> Self {
+        Reconciliation {
+            parts_bytes,
+            ledger_bytes,
+            difference_bytes: ledger_bytes - parts_bytes,
+            dropped_events: run.dropped_events,
+        }
     }
 }

@@ -24,9 +24,9 @@ fn heading(table_of: &ByScope) -> String {
         n => format!("times are means over {n} steps (medians would not add up)"),
     };
     format!(
-        "By scope, run {}\n  bytes in step {}: activations at forward_end, the others at optimizer_end\n  {times}; \
-         each row without the scopes nested in it",
-        table_of.run_id, table_of.step
+        "By scope, run {}\n  bytes in step {}: activations at forward_end, the others at {}\n  {times}; each row \
+         without the scopes nested in it",
+        table_of.run_id, table_of.step, table_of.kept_at
     )
 }
 

@@ -124,7 +124,7 @@ fn age(block: &PeakBlock) -> String {
     }
 }
 
-/// One line that says whether a view and the ledger agree.
+/// One line that says whether a view and the ledger agree, and what a difference can come from.
 pub(super) fn reconciliation(what: &str, sums: &Reconciliation) -> String {
     let line = format!(
         "{what} {} bytes, ledger's total {} bytes, difference {}",
@@ -132,11 +132,39 @@ pub(super) fn reconciliation(what: &str, sums: &Reconciliation) -> String {
         count(sums.ledger_bytes),
         count(sums.difference_bytes)
     );
-    match sums.difference_bytes {
-        0 => line,
-        _ => format!(
-            "{line}: the ledger counts what was alive before the account began, and events that were dropped; \
-             no allocation tells of them"
+    match (sums.difference_bytes, sums.dropped_events) {
+        (0, _) => line,
+        (1.., 0) => format!(
+            "{line}: blocks that an earlier probe of the same process saw made count in the ledger, and no \
+             allocation of this run tells of them"
         ),
+        (_, 0) => format!("{line}: a defect of stepledger, since no event was dropped; please report it"),
+        (_, dropped) => {
+            format!("{line}: {} of the run's events were dropped, allocations or frees", count(dropped))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_has_the_reason_that_can_hold() {
+        let line = |difference_bytes, dropped_events| {
+            let sums = Reconciliation {
+                parts_bytes: 5000,
+                ledger_bytes: 5000 + difference_bytes,
+                difference_bytes,
+                dropped_events,
+            };
+            reconciliation("sum", &sums)
+        };
+        assert_eq!(line(0, 7), "sum 5,000 bytes, ledger's total 5,000 bytes, difference 0");
+        assert!(line(64, 0).contains("an earlier probe"), "{}", line(64, 0));
+        assert!(line(-64, 0).contains("a defect"), "{}", line(-64, 0));
+        for difference in [64, -64] {
+            assert!(line(difference, 1200).contains(": 1,200 of the run's events were dropped"));
+        }
     }
 }

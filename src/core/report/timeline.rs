@@ -80,7 +80,7 @@ pub fn timeline(memory: &StepMemory) -> Result<Timeline, NoView> {
         peak: highest,
         phases: phase_spans(memory, &span, &known),
         changes,
-        reconciliation: Reconciliation::new(highest.bytes.total(), peak.bytes.total()),
+        reconciliation: Reconciliation::new(&memory.run, highest.bytes.total(), peak.bytes.total()),
     })
 }
 

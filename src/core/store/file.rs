@@ -18,6 +18,12 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     })
 }
 
+/// Makes the empty file that [`replace`] goes on with.
+pub(super) fn begin(path: &Path) -> Result<(), StoreError> {
+    let made = File::create(temporary(path)).map(drop);
+    made.map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
 /// Makes the names given in `folder` survive a power cut.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());

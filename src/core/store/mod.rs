@@ -29,6 +29,7 @@ mod sink;
 mod space;
 mod sweep_removal;
 mod sweeps;
+mod this_machine;
 mod writer;
 
 pub use baselines::{Baseline, Baselines};
@@ -47,4 +48,5 @@ pub use sink::RunFolder;
 pub use space::free_bytes;
 pub use sweep_removal::{SweepContents, is_sweep_folder, removable_sweep, remove_sweep};
 pub use sweeps::{keep_sweep, read_sweep};
+pub use this_machine::this_machine;
 pub use writer::DatasetWriter;

@@ -33,14 +33,9 @@ pub struct DatasetWriter {
 impl DatasetWriter {
     /// Makes `<out>/<run_id>/`, which must be new, and its `run.parquet`.
     pub fn create(out: &Path, run: &RunRow) -> Result<Self, StoreError> {
-        let dir = out.join(folder_name(&run.run_id)?);
-        fs::create_dir_all(out).map_err(|source| StoreError::Write { path: out.to_owned(), source })?;
-        fs::create_dir(&dir).map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => StoreError::Exists(dir.clone()),
-            _ => StoreError::Write { path: dir.clone(), source },
-        })?;
+        let (dir, hold) = claim(out, &run.run_id)?;
         let writer = DatasetWriter {
-            _hold: Hold::on(&dir),
+            _hold: hold,
             dir,
             stamp: Stamp::of(run),
             part: 0,
@@ -148,6 +143,20 @@ impl DatasetWriter {
     }
 }
 
+/// Makes `<out>/<run_id>/`, which must be new, and tells others that it is a run's and being written.
+fn claim(out: &Path, run_id: &str) -> Result<(PathBuf, Hold), StoreError> {
+    let dir = out.join(folder_name(run_id)?);
+    fs::create_dir_all(out).map_err(|source| StoreError::Write { path: out.to_owned(), source })?;
+    fs::create_dir(&dir).map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists => StoreError::Exists(dir.clone()),
+        _ => StoreError::Write { path: dir.clone(), source },
+    })?;
+    let hold = Hold::on(&dir);
+    // Should this process end before the row is there, the folder is known for a run's, whatever its name is.
+    file::begin(&dir.join(RUN_FILE))?;
+    Ok((dir, hold))
+}
+
 /// The run id itself, if it is one plain component of a path.
 fn folder_name(run_id: &str) -> Result<&str, StoreError> {
     if is_plain(run_id) { Ok(run_id) } else { Err(StoreError::RunId(run_id.to_owned())) }
@@ -177,4 +186,20 @@ fn write<T: Table>(path: &Path, stamp: &Stamp, rows: &[T]) -> Result<(), StoreEr
     let bytes = encode::parquet(stamp, rows)
         .map_err(|source| StoreError::Encode { path: path.to_owned(), source })?;
     file::replace(path, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{is_being_written, is_run_folder, removable};
+    use super::*;
+
+    #[test]
+    fn what_a_kill_leaves_before_the_row_is_known_for_a_runs() {
+        let out = tempfile::tempdir().unwrap();
+        let (dir, hold) = claim(out.path(), "mine").unwrap();
+        assert!(is_run_folder(&dir) && is_being_written(&dir));
+        drop(hold);
+        assert!(is_run_folder(&dir) && removable(&dir).is_ok());
+        assert!(matches!(claim(out.path(), "mine"), Err(StoreError::Exists(_))));
+    }
 }

@@ -160,7 +160,8 @@ fn peaks(best: &CellResult, rival: &CellResult) -> String {
     }
 }
 
-pub(super) fn mib(bytes: i64) -> String {
+/// A size in MiB, for sentences that compare several: `0.85 MiB`, `64.0 MiB`.
+pub(crate) fn mib(bytes: i64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     if mib < 10.0 { format!("{mib:.2} MiB") } else { format!("{mib:.1} MiB") }
 }

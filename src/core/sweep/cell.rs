@@ -99,15 +99,20 @@ impl CellResult {
         self.step_ms.is_some()
     }
 
+    /// The value of a flag, without the quotes of a text.
+    pub fn setting(&self, flag: &str) -> Option<String> {
+        self.settings.get(flag).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    }
+
     /// The grid's own flags in words: `batch 8, checkpoint full`.
     pub fn named(&self, flags: &[String]) -> String {
-        let part = |flag: &String| Some(format!("{flag} {}", plain(self.settings.get(flag)?)));
+        let part = |flag: &String| Some(format!("{flag} {}", self.setting(flag)?));
         let parts: Vec<String> = flags.iter().filter_map(part).collect();
         if parts.is_empty() { "the base setting".to_owned() } else { parts.join(", ") }
     }
 
     pub(super) fn row(&self, repeats: usize, capacity_bytes: Option<i64>) -> SweepRow {
-        let word = |flag: &str| self.settings.get(flag).map(plain);
+        let word = |flag: &str| self.setting(flag);
         let number = |flag: &str| self.settings.get(flag).and_then(Value::as_i64);
         SweepRow {
             cell: self.cell as i64,
@@ -140,14 +145,9 @@ impl CellResult {
     }
 }
 
-/// A JSON value without the quotes of a text.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 /// What a grid could vary, as a run of the cell recorded it; of a cell that never ran what the grid says.
 fn settings(cell: &Cell, measure: Option<&Measure>) -> Map<String, Value> {
-    let recorded = |flag: &&str| Some(((*flag).to_owned(), measure?.config.get(*flag)?.clone()));
+    let recorded = |flag: &&str| Some(((*flag).to_owned(), measure?.workload.config.get(*flag)?.clone()));
     let mut settings: Map<String, Value> = AXES.iter().filter_map(recorded).collect();
     for (flag, value) in &cell.values {
         let value = value.parse::<i64>().map_or_else(|_| Value::from(value.as_str()), Value::from);

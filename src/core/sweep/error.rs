@@ -40,6 +40,12 @@ pub enum SweepError {
     )]
     OtherStepledger { dir: PathBuf, found: String, ours: &'static str },
     #[error(
+        "the runs of the sweep in {} were made on {begun}, and this is {here}: more of them would not be comparable; go \
+         on there, or begin a new sweep",
+        dir.display()
+    )]
+    OtherMachine { dir: PathBuf, begun: String, here: String },
+    #[error(
         "{} is working on the sweep in {}; wait for it, or end it first", process(.holders), dir.display()
     )]
     Busy { dir: PathBuf, holders: Vec<u32> },

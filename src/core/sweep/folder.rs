@@ -11,7 +11,7 @@ use super::error::SweepError;
 use super::order::Turn;
 use super::spec::{SWEEP_VERSION, Spec};
 use crate::record::RunStatus;
-use crate::store::{Dataset, holders, is_being_written, write_whole};
+use crate::store::{Dataset, StoreError, holders, is_being_written, write_whole};
 
 const SPEC_FILE: &str = "sweep.json";
 
@@ -29,11 +29,11 @@ pub struct Folder {
 
 /// What an earlier process has left of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Left {
-    /// A run that need not be repeated, in this folder.
-    Done(PathBuf),
+pub(super) enum Left {
+    /// The attempt with this number came to an end; its run is in this folder.
+    Ended(usize, PathBuf),
     /// Nothing, or attempts that were interrupted: the next one has this number.
-    Attempt(usize),
+    Nothing(usize),
 }
 
 impl Folder {
@@ -107,20 +107,25 @@ impl Folder {
         shared.map(Stdio::from).map_err(|source| SweepError::Write { path: self.dir.clone(), source })
     }
 
-    /// What is there of a turn's run. One that was interrupted counts as nothing, and stays where it is.
-    pub fn left(&self, turn: Turn) -> Result<Left, SweepError> {
-        let mut attempt = 1;
+    /// What is there of a turn's run, from the attempt with the number `first` on. One that was interrupted counts as
+    /// nothing, and stays where it is.
+    pub(super) fn left(&self, turn: Turn, first: usize) -> Result<Left, SweepError> {
+        let mut attempt = first;
         loop {
             let dir = self.dir.join(self.spec.run_id(turn, attempt));
             if !dir.exists() {
-                return Ok(Left::Attempt(attempt));
+                return Ok(Left::Nothing(attempt));
             }
             if is_being_written(&dir) {
                 return Err(SweepError::StillRunning { holders: holders(&dir), dir });
             }
-            let status = Dataset::open(&dir).map(|dataset| dataset.run().status);
-            if status.is_ok_and(|status| !matches!(status, RunStatus::Running | RunStatus::Interrupted)) {
-                return Ok(Left::Done(dir));
+            let interrupted = match Dataset::open(&dir).map(|dataset| dataset.run().status) {
+                Ok(status) => matches!(status, RunStatus::Running | RunStatus::Interrupted),
+                // What cannot be read is for the reader to tell.
+                Err(error) => matches!(error, StoreError::NotARun(_)),
+            };
+            if !interrupted {
+                return Ok(Left::Ended(attempt, dir));
             }
             attempt += 1;
         }

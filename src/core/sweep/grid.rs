@@ -24,7 +24,7 @@ pub struct Cell {
 
 /// All combinations of the axes' values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Vec<Axis>", into = "Vec<Axis>")]
 pub struct Grid {
     axes: Vec<Axis>,
 }
@@ -41,6 +41,10 @@ pub enum GridError {
         if value == known { format!("{value:?} is there twice,") } else { format!("{known:?} and {value:?} are the same,") }
     )]
     Duplicate { flag: String, known: String, value: String, first: usize, second: usize },
+    #[error("--{flag} is there twice; give it all of its values at once")]
+    FlagTwice { flag: String },
+    #[error("--{flag} takes one value in a sweep; several may have {}", AXES.map(|flag| format!("--{flag}")).join(", "))]
+    UnknownFlag { flag: String },
     #[error("the grid has {cells} cells, and at most {MOST_CELLS} are swept at once; take out values")]
     TooLarge { cells: usize },
 }
@@ -54,28 +58,53 @@ impl Axis {
         if given.trim().is_empty() {
             return Err(GridError::NoValues { flag: flag.to_owned() });
         }
-        let mut values: Vec<String> = Vec::new();
-        for (index, element) in given.split(',').enumerate() {
-            let (flag, value, second) = (flag.to_owned(), plain(flag, element.trim()), index + 1);
-            if value.is_empty() {
-                return Err(GridError::EmptyElement { flag, place: second, given: given.to_owned() });
-            }
-            let same = |known: &String| effect(&flag, known) == effect(&flag, &value);
-            if let Some(first) = values.iter().position(same) {
-                let known = values.swap_remove(first);
-                return Err(GridError::Duplicate { flag, known, value, first: first + 1, second });
-            }
-            values.push(value);
+        let values: Vec<String> = given.split(',').map(|element| plain(flag, element.trim())).collect();
+        if let Some(empty) = values.iter().position(String::is_empty) {
+            let (flag, given) = (flag.to_owned(), given.to_owned());
+            return Err(GridError::EmptyElement { flag, place: empty + 1, given });
         }
-        Ok(Axis { flag: flag.to_owned(), values })
+        let axis = Axis { flag: flag.to_owned(), values };
+        axis.check().map(|()| axis)
+    }
+
+    /// Refuses an axis that would make no cell, or one of them twice.
+    fn check(&self) -> Result<(), GridError> {
+        let Axis { flag, values } = self;
+        if !AXES.contains(&flag.as_str()) {
+            return Err(GridError::UnknownFlag { flag: flag.clone() });
+        }
+        if values.is_empty() {
+            return Err(GridError::NoValues { flag: flag.clone() });
+        }
+        for (second, value) in values.iter().enumerate() {
+            let same = |known: &String| effect(flag, known) == effect(flag, value);
+            if let Some(first) = values[..second].iter().position(same) {
+                let (flag, known, value) = (flag.clone(), values[first].clone(), value.clone());
+                return Err(GridError::Duplicate {
+                    flag,
+                    known,
+                    value,
+                    first: first + 1,
+                    second: second + 1,
+                });
+            }
+        }
+        Ok(())
     }
 }
 
 impl Grid {
     /// The grid of these axes; without any it has one cell.
+    ///
+    /// # Errors
+    /// Where a flag is none of [`AXES`] or is there twice, an axis has no values or two that make the same runs, or
+    /// there are more than [`MOST_CELLS`].
     pub fn new(axes: Vec<Axis>) -> Result<Grid, GridError> {
-        if let Some(axis) = axes.iter().find(|axis| axis.values.is_empty()) {
-            return Err(GridError::NoValues { flag: axis.flag.clone() });
+        axes.iter().try_for_each(Axis::check)?;
+        let twice =
+            axes.iter().enumerate().find(|(place, axis)| axes[..*place].iter().any(|a| a.flag == axis.flag));
+        if let Some((_, axis)) = twice {
+            return Err(GridError::FlagTwice { flag: axis.flag.clone() });
         }
         let cells = axes.iter().fold(1usize, |cells, axis| cells.saturating_mul(axis.values.len()));
         if cells > MOST_CELLS {
@@ -100,6 +129,20 @@ impl Grid {
     }
 }
 
+impl TryFrom<Vec<Axis>> for Grid {
+    type Error = GridError;
+
+    fn try_from(axes: Vec<Axis>) -> Result<Grid, GridError> {
+        Grid::new(axes)
+    }
+}
+
+impl From<Grid> for Vec<Axis> {
+    fn from(grid: Grid) -> Self {
+        grid.axes
+    }
+}
+
 impl Cell {
     /// The flags of `stepledger run` that make this setting.
     pub fn args(&self) -> Vec<String> {
@@ -115,7 +158,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Two spellings of one value are one value.
+/// Two spellings of one value are one value, as [`Axis::parse`] keeps it.
 fn plain(flag: &str, value: &str) -> String {
     let number = || value.parse::<i64>().ok().map(|number| number.to_string());
     let policy = || value.parse::<Checkpoint>().ok().map(|policy| policy.to_string());
@@ -125,9 +168,9 @@ fn plain(flag: &str, value: &str) -> String {
 
 /// Two values that make the same run have one.
 fn effect(flag: &str, value: &str) -> String {
+    let value = plain(flag, value);
     let policy = || value.parse::<Checkpoint>().ok().map(|policy| policy.canonical().to_string());
-    let same = if flag == "checkpoint" { policy() } else { None };
-    same.unwrap_or_else(|| value.to_owned())
+    if flag == "checkpoint" { policy().unwrap_or(value) } else { value }
 }
 
 fn example(flag: &str) -> &'static str {
@@ -160,6 +203,28 @@ mod tests {
         );
         assert_eq!(cells[5].args(), ["--batch", "8", "--checkpoint", "every:2"]);
         assert_eq!(grid(&[]).unwrap().cells().len(), 1);
+    }
+
+    #[test]
+    fn an_axis_by_hand_is_held_to_the_same() {
+        let axis = |flag: &str, values: &[&str]| Axis {
+            flag: flag.to_owned(),
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+        };
+        let refused = |axes: Vec<Axis>| Grid::new(axes).unwrap_err().to_string();
+        assert!(
+            refused(vec![axis("batch", &["4"]), axis("batch", &["8"])]).starts_with("--batch is there twice")
+        );
+        assert!(refused(vec![axis("batch", &["4", "8", "04"])]).contains("as elements 1 and 3"));
+        assert!(refused(vec![axis("batch", &[])]).contains("--batch has no value"));
+        let unknown = refused(vec![axis("width", &["4", "8"])]);
+        assert!(unknown.starts_with("--width takes one value") && unknown.contains("--batch, "), "{unknown}");
+        // As it is kept, too.
+        let kept = serde_json::to_string(&grid(&[("batch", "4,8")]).unwrap()).unwrap();
+        assert_eq!(kept, r#"[{"flag":"batch","values":["4","8"]}]"#);
+        assert!(
+            serde_json::from_str::<Grid>(&kept.replace('8', "4")).unwrap_err().to_string().contains("twice")
+        );
     }
 
     #[test]

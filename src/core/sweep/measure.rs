@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::duel::noise;
+use super::workload::Workload;
 use crate::compare::{MOST_OVERHEAD, Repeat, read_tables};
-use crate::record::{Category, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
+use crate::record::{Category, Machine, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
 use crate::stats::{LEAST_MARGIN, RunEstimate};
 use crate::store::{Calibrations, Dataset, StoreError};
 
@@ -17,11 +18,14 @@ pub struct Measure {
     pub run_id: String,
     pub status: RunStatus,
     pub reason: Option<String>,
-    pub config: Map<String, Value>,
+    pub workload: Workload,
+    pub machine: Machine,
     /// From its first instant to its last.
     pub took: Option<Duration>,
     /// Of the measured steps' times; `None` where there are none.
     pub estimate: Option<RunEstimate>,
+    /// What is missing of it, though it may say that it is complete.
+    pub lacks: Option<String>,
     /// Why it is less than a sound unit of comparison.
     pub weakness: Option<String>,
     pub tokens_per_step: Option<f64>,
@@ -45,12 +49,15 @@ impl Measure {
         let margin = noise(known, run).map_or(LEAST_MARGIN, |noise| noise.half_width_pct / 100.0);
         let weakness = || weakness(repeat.as_ref()?, margin.max(LEAST_MARGIN));
         let steps: Vec<StepRow> = tables.steps.into_iter().filter(|step| !step.warmup).collect();
+        let lacks = lacks(&run.config, steps.len());
         Ok(Measure {
             run_id: run.run_id.clone(),
             status: run.status,
             reason: run.reason.clone(),
-            config: run.config.clone(),
+            workload: Workload::of(run),
+            machine: run.machine.clone(),
             took: run.finished_at.and_then(|end| (end - run.started_at).to_std().ok()),
+            lacks: lacks.or_else(|| unusable.clone()),
             weakness: unusable.or_else(weakness),
             estimate: repeat.as_ref().map(|repeat| repeat.time),
             tokens_per_step: repeat.and_then(|repeat| repeat.tokens_per_step),
@@ -59,6 +66,13 @@ impl Measure {
             recompute_share: recompute_share(&dataset.phases()?, &steps),
         })
     }
+}
+
+/// Measured steps that were asked for and are not there: a part of theirs may have been moved away.
+fn lacks(config: &Map<String, Value>, measured: usize) -> Option<String> {
+    let asked = config.get("steps")?.as_u64()?;
+    let there = measured as u64;
+    (there < asked).then(|| format!("{there} of its {asked} measured steps are there"))
 }
 
 /// As `compare` sees it.

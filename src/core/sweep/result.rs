@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::answer::{Answer, answer};
 use super::cell::CellResult;
 use super::duel::Duel;
+use super::gather::SetAside;
 use super::spec::Spec;
 use super::tried::Tried;
+use super::workload::Workload;
 use crate::record::SweepRow;
 use crate::store::Calibrations;
 
@@ -21,9 +23,13 @@ pub struct Sweep {
     pub complete: bool,
     pub repeats: usize,
     pub capacity_bytes: Option<i64>,
+    /// What all of its runs have in common; `None` before the first one is measured.
+    pub workload: Option<Workload>,
     /// The flags that the grid varies.
     pub grid: Vec<String>,
     pub cells: Vec<CellResult>,
+    /// Runs in its folder that are not counted.
+    pub set_aside: Vec<SetAside>,
     pub answer: Answer,
 }
 
@@ -36,6 +42,7 @@ impl Sweep {
         });
         let mut cells: Vec<CellResult> = results.collect();
         mark_frontier(&mut cells);
+        let workloads = tried.iter().flat_map(|tried| &tried.measures).map(|(_, measure)| &measure.workload);
         let duel = |best: &CellResult, rival: &CellResult| Duel::between(dir, best, rival, known);
         Sweep {
             sweep_id: spec.sweep_id.clone(),
@@ -44,8 +51,10 @@ impl Sweep {
             repeats: spec.repeats,
             capacity_bytes: spec.capacity_bytes,
             answer: answer(&cells, &grid, spec.capacity_bytes, &duel),
+            workload: Workload::common(workloads, &grid),
             grid,
             cells,
+            set_aside: Vec::new(),
         }
     }
 
@@ -87,8 +96,15 @@ pub mod made_up {
             repeats: 5,
             capacity_bytes,
             answer: answer(&cells, &grid, capacity_bytes, &|_, _| None),
+            workload: Some(Workload {
+                program: "gpt".to_owned(),
+                device: "cpu".to_owned(),
+                device_name: Some("a cpu".to_owned()),
+                config: json!({"layers": 4, "width": 128, "lr": 0.001}).as_object().unwrap().clone(),
+            }),
             grid: grid.to_vec(),
             cells,
+            set_aside: Vec::new(),
         }
     }
 

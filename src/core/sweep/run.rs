@@ -1,12 +1,11 @@
 //! Making a sweep's runs, one after the other.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::error::SweepError;
-use super::folder::{Folder, Left};
+use super::folder::Folder;
+use super::gather::{Gathered, gather};
 use super::grid::Cell;
-use super::measure::Measure;
 use super::order::Turn;
 use super::program::Program;
 use super::result::Sweep;
@@ -30,7 +29,8 @@ pub struct Progress<'a> {
 /// `stop` is asked before each run; what is missing then can be made by another call.
 ///
 /// # Errors
-/// When runs cannot be started, or what they left cannot be read. That a run fails is a result.
+/// When runs cannot be started, would be made on another machine than those before them, or what they left cannot be
+/// read. That a run fails is a result.
 pub fn sweep(
     folder: &Folder,
     program: &Program,
@@ -42,7 +42,7 @@ pub fn sweep(
     // Before the runs, so that a file that cannot be read does not cost them.
     let known = home().map_or_else(|| Ok(Calibrations::default()), |home| Calibrations::load(&home))?;
     let mut tried: Vec<Tried> = cells.iter().map(|_| Tried::default()).collect();
-    let Gathered { mut done, mut waiting } = gather(folder, &mut tried, &known)?;
+    let Gathered { mut done, mut waiting, set_aside, .. } = gather(folder, &mut tried, &known)?;
     while let Some(&(turn, attempt)) = waiting.front() {
         if stop() {
             break;
@@ -61,31 +61,7 @@ pub fn sweep(
         done += 1;
     }
     tell(Progress { done, total: done + waiting.len(), next: None, left: None });
-    let sweep = Sweep::of(spec, folder.dir(), &tried, waiting.is_empty(), &known);
+    let sweep = Sweep { set_aside, ..Sweep::of(spec, folder.dir(), &tried, waiting.is_empty(), &known) };
     keep_sweep(folder.dir(), &spec.sweep_id, sweep.rows())?;
     Ok(sweep)
-}
-
-/// What earlier processes have left.
-struct Gathered {
-    /// Runs that are there.
-    done: usize,
-    /// Those still to be made, each with the number of the attempt.
-    waiting: VecDeque<(Turn, usize)>,
-}
-
-/// Reads the runs that are there.
-fn gather(folder: &Folder, tried: &mut [Tried], known: &Calibrations) -> Result<Gathered, SweepError> {
-    let (mut done, mut waiting) = (0, VecDeque::new());
-    for turn in folder.spec().turns() {
-        match folder.left(turn)? {
-            Left::Done(dir) => {
-                tried[turn.cell].take_earlier(turn.repeat, Measure::read(&dir, known)?);
-                done += 1;
-            }
-            Left::Attempt(attempt) => waiting.push_back((turn, attempt)),
-        }
-    }
-    waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
-    Ok(Gathered { done, waiting })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::gather::countable;
 use super::measure::Measure;
 use super::program::Ran;
 use crate::record::RunStatus;
@@ -19,17 +20,20 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Takes note of a run that has just been made.
+    /// Takes note of a run that has just been made. One whose measurement is not there for all that it is complete has
+    /// failed.
     pub fn take(&mut self, repeat: usize, ran: Ran, known: &Calibrations) -> Result<(), StoreError> {
-        if ran.status == RunStatus::Complete {
-            let measure = Measure::read(&ran.dir, known)?;
-            // With the start and the end of its process.
-            self.measures.push((repeat, Measure { took: Some(ran.took), ..measure }));
+        if ran.status != RunStatus::Complete {
+            // Whether it fits is the same each time, and so is what it was told was wrong with its flags.
+            self.hopeless |= ran.refused || ran.status == RunStatus::OutOfMemory;
+            self.failed = Some((ran.status, ran.reason.unwrap_or_default()));
             return Ok(());
         }
-        // Whether it fits is the same each time, and so is what it was told was wrong with its flags.
-        self.hopeless |= ran.refused || ran.status == RunStatus::OutOfMemory;
-        self.failed = Some((ran.status, ran.reason.unwrap_or_default()));
+        match countable(&ran.dir, known)? {
+            // With the start and the end of its process.
+            Ok(measure) => self.measures.push((repeat, Measure { took: Some(ran.took), ..measure })),
+            Err(why) => self.failed = Some((RunStatus::Failed, why)),
+        }
         Ok(())
     }
 

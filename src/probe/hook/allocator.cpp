@@ -15,6 +15,7 @@
 #include "events.h"
 #include "guarded.h"
 
+#include <array>
 #include <atomic>
 
 using namespace stepledger;
@@ -104,6 +105,31 @@ uint64_t block_of(const at::Tensor& tensor) {
   return (static_cast<const Header*>(data.get_context()) - 1)->id;
 }
 
+// At most as many tensors make up one: the values of a sparse one, and the indices of them.
+constexpr size_t kParts = 3;
+
+// The dense tensors that make up `tensor`, which is one itself unless it is sparse.
+std::array<at::Tensor, kParts> parts_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  switch (tensor.layout()) {
+    case at::kSparse:
+      return {tensor._values(), tensor._indices()};
+    case at::kSparseCsr:
+    case at::kSparseBsr:
+      return {tensor.values(), tensor.crow_indices(), tensor.col_indices()};
+    case at::kSparseCsc:
+    case at::kSparseBsc:
+      return {tensor.values(), tensor.ccol_indices(), tensor.row_indices()};
+    default:
+      return {tensor};
+  }
+}
+
+void blocks_of(const at::Tensor& tensor, uint64_t* blocks) {
+  const std::array<at::Tensor, kParts> parts = parts_of(tensor);
+  for (size_t i = 0; i < kParts; ++i) blocks[i] = block_of(parts[i]);
+}
+
 }  // namespace
 
 extern "C" {
@@ -130,12 +156,12 @@ int sl_stop() {
   });
 }
 
-// The blocks behind `count` tensors and behind their gradients; 0 where there is none of ours.
+// The blocks behind `count` tensors and behind their gradients, kParts for each; 0 where there is none of ours.
 int sl_blocks(const at::Tensor* const* tensors, size_t count, uint64_t* blocks, uint64_t* gradients) {
   return guarded([&] {
     for (size_t i = 0; i < count; ++i) {
-      blocks[i] = block_of(*tensors[i]);
-      gradients[i] = block_of(tensors[i]->grad());
+      blocks_of(*tensors[i], blocks + i * kParts);
+      blocks_of(tensors[i]->grad(), gradients + i * kParts);
     }
   });
 }

@@ -146,13 +146,10 @@ uint16_t this_thread() {
   return here.number;
 }
 
-uint32_t site_here() {
-  if (here.depth) return here.site;
-  // A loader works for a later step, not for what the training thread is at.
-  return here.flags & kLoader ? 0 : shared_site.load(std::memory_order_relaxed);
+uint64_t call_here() {
+  if (here.depth) return here.call;
+  return role_here() == Role::kTraining ? shared_call.load(std::memory_order_relaxed) : 0;
 }
-
-uint64_t call_here() { return here.depth ? here.call : shared_call.load(std::memory_order_relaxed); }
 
 void share(uint32_t site, uint64_t call) {
   shared_site.store(site, std::memory_order_relaxed);
@@ -162,6 +159,12 @@ void share(uint32_t site, uint64_t call) {
 uint32_t current_scope() { return scope.load(std::memory_order_relaxed); }
 
 namespace {
+
+// Only who trains is in a scope: a loader works for a later step, and others for nothing that the step knows of.
+uint32_t site_of(Role role) {
+  if (here.depth) return here.site;
+  return role == Role::kTraining ? shared_site.load(std::memory_order_relaxed) : 0;
+}
 
 // What write() returns instead of an instant.
 constexpr int64_t kRefused = -1;
@@ -186,8 +189,10 @@ int64_t write(uint8_t kind, uint64_t id, int64_t bytes, int64_t delta, const int
   }
   Slot& slot = chunk->slots[number & (kChunkEvents - 1)];
   const int64_t total_after = total ? *total : int64_t(before & kTotalMask) + delta;
-  slot.event =
-      Event{at_ns, id, bytes, total_after, site_here(), this_thread(), kind, uint8_t(flags | here.flags)};
+  const Role role = role_here();
+  const uint8_t loader = role == Role::kLoading ? kLoader : 0;
+  slot.event = Event{at_ns,         id,   bytes, total_after, site_of(role),
+                     this_thread(), kind, uint8_t(flags | here.flags | loader)};
   slot.ready.store(number + 1, std::memory_order_release);
   return at_ns;
 }
@@ -244,11 +249,14 @@ void sl_set_scope(uint32_t number) {
   shared_site.store(number & kScopeMask, std::memory_order_relaxed);
 }
 
-// Adds to what this thread's events are marked with (ledger::flag); lasts as long as the thread.
-void sl_flag_this_thread(uint8_t flag) { here.flags |= flag; }
+// Says that this thread fetches batches, as long as it lives.
+void sl_load_here() { take_role(Role::kLoading); }
 
-// Makes the calling thread number 0, if no thread has a number yet.
-void sl_number_this_thread() { this_thread(); }
+// Says whether this is the thread that trains. The first one of the process is thread number 0.
+void sl_train_here(bool on) {
+  this_thread();
+  take_role(on ? Role::kTraining : Role::kOther);
+}
 
 uint64_t sl_dropped() { return dropped.load(std::memory_order_acquire); }
 

@@ -35,11 +35,22 @@ constexpr uint8_t kRounding = 8;
 constexpr uint32_t kScopeBits = 20;
 constexpr uint32_t kScopeMask = (1u << kScopeBits) - 1;
 
-// What a thread is doing. A thread that runs no operator itself (one of OpenMP's, say) works for the one
-// that does: for it, and for all threads while operators are not traced, there is `Shared`.
+// What a thread is there for.
+enum class Role : uint8_t {
+  // Nothing that the step knows of.
+  kOther,
+  // The training thread, and autograd's while they walk a graph that it made.
+  kTraining,
+  // Fetches batches.
+  kLoading,
+};
+
+// What a thread is doing. One that trains without an operator of its own (OpenMP's, say) is where the others are:
+// for these there is what is shared (`share`).
 struct Here {
   uint16_t number = UINT16_MAX;
   uint8_t flags = 0;
+  Role role = Role::kOther;
   // The operators in progress on this thread; while 0 the two below mean nothing.
   uint32_t depth = 0;
   uint32_t site = 0;
@@ -48,9 +59,14 @@ struct Here {
 };
 extern thread_local Here here;
 
-// The site and call of the threads without operators of their own.
-uint32_t site_here();
+// Gives this thread a role, and to those of OpenMP's that work for it from now on.
+void take_role(Role role);
+// This thread's role, or that of the thread it works for.
+Role role_here();
+
+// The call in progress here.
 uint64_t call_here();
+// Where the threads are that train without operators of their own.
 void share(uint32_t site, uint64_t call);
 // The scope that the training thread is in.
 uint32_t current_scope();

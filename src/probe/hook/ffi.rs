@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use super::Blocks;
 use crate::ledger::Event;
 
 /// An `at::Tensor` on libtorch's side.
@@ -17,8 +18,8 @@ unsafe extern "C" {
     pub fn sl_now_ns() -> i64;
     pub fn sl_mark(kind: u8, payload: u64) -> i64;
     pub fn sl_set_scope(scope: u32);
-    pub fn sl_flag_this_thread(flag: u8);
-    pub fn sl_number_this_thread();
+    pub fn sl_load_here();
+    pub fn sl_train_here(on: bool);
     pub fn sl_begin_account(total_bytes: *mut i64, next_block: *mut u64);
     pub fn sl_dropped() -> u64;
     pub fn sl_pending() -> usize;
@@ -29,8 +30,12 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn sl_start(limit_bytes: i64) -> c_int;
     pub fn sl_stop() -> c_int;
-    pub fn sl_blocks(tensors: *const RawTensor, count: usize, blocks: *mut u64, gradients: *mut u64)
-    -> c_int;
+    pub fn sl_blocks(
+        tensors: *const RawTensor,
+        count: usize,
+        blocks: *mut Blocks,
+        gradients: *mut Blocks,
+    ) -> c_int;
     pub fn sl_current_stream(device: c_int, stream: *mut *mut c_void) -> c_int;
     pub fn sl_torch_version() -> *const c_char;
     pub fn sl_loaded_torch_version() -> u64;

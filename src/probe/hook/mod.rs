@@ -1,10 +1,11 @@
 //! The allocator hook: every allocation and free of libtorch's CPU allocator, or of a CUDA device's caching
 //! allocator, on any thread, as a stream of [`Event`]s.
 //!
-//! The C++ side watches and writes (`events.cpp` the stream, `allocator.cpp` the CPU, `cuda.cpp` CUDA, `ops.cpp`
-//! the operators); this side starts it, marks the step's boundaries in the same stream, and reads. At most
-//! 2,088,960 unread events of 48 bytes are kept (the last 4,096 places are for markers); what does not fit is
-//! counted, not lost in silence.
+//! The C++ side watches and writes (`events.cpp` the stream, `roles.cpp` who works for whom, `allocator.cpp` the CPU,
+//! `cuda.cpp` CUDA, `ops.cpp` the operators); this side starts it, marks the step's boundaries in the same stream,
+//! and reads. The stream has room for 2,088,960 events of 48 bytes (the last 4,096 places are for markers). Where a phase
+//! or a scope begins or ends with half of them taken, they are moved to a list of at most 10 million of 40 bytes; what
+//! does not fit is counted, not lost in silence.
 
 mod copies;
 #[cfg(test)]
@@ -19,15 +20,23 @@ pub use copies::CopyObserver;
 pub use ops::OpNames;
 pub use version::{check_libtorch, torch_version};
 
+use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch::{Device, Tensor};
 
-use crate::ledger::{Event, flag, kind};
+use crate::ledger::{Event, kind};
 
 /// Bytes of the observer's own memory that one unread event takes.
 pub const BYTES_PER_EVENT: usize = 48;
+
+/// So many unread events are half of what there is room for.
+const HALF_FULL: usize = 1 << 20;
+
+/// Events that are taken out of the stream at most before its reader asks for them: 320 MiB.
+const MOST_RELIEVED: usize = 8 << 20;
 
 /// What went wrong at the edge to libtorch.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +79,8 @@ pub struct Beside {
 pub struct Hook {
     watch: Watch,
     dropped_before: u64,
+    /// Older than what the stream holds.
+    relieved: RefCell<Vec<Event>>,
 }
 
 impl Hook {
@@ -83,8 +94,8 @@ impl Hook {
         let mut total_bytes = 0;
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
-            ffi::sl_number_this_thread();
-            let hook = Hook { watch, dropped_before: ffi::sl_dropped() };
+            ffi::sl_train_here(true);
+            let hook = Hook { watch, dropped_before: ffi::sl_dropped(), relieved: RefCell::default() };
             let failed = match watch.device {
                 Device::Cuda(ordinal) => {
                     ffi::sl_cuda_start(ordinal as i32, limit_bytes, &raw mut total_bytes)
@@ -129,22 +140,32 @@ impl Hook {
         unsafe { ffi::sl_mark(kind, payload) }
     }
 
-    /// Files what follows, on any working thread, under the scope with this number.
+    /// Files what follows under the scope with this number: on this thread, and on those that work for it.
     pub fn set_scope(&self, scope: u32) {
         // SAFETY: stores one atomic number.
         unsafe { ffi::sl_set_scope(scope) }
     }
 
+    /// Makes room in the stream if half of it is full, so that a step can have more events than fit at once.
+    pub fn relieve(&self) {
+        // SAFETY: loads two atomic numbers.
+        if unsafe { ffi::sl_pending() } < HALF_FULL {
+            return;
+        }
+        let mut relieved = self.relieved.borrow_mut();
+        if relieved.len() < MOST_RELIEVED {
+            read_stream(&mut relieved);
+        }
+    }
+
     /// Appends everything unread to `events`, oldest first.
     pub fn drain(&self, events: &mut Vec<Event>) {
-        // SAFETY: `room` elements past the length are reserved, the shim writes at most that many and says
-        // how many, and every bit pattern it writes is a valid `Event`. `Hook` is the only reader.
-        unsafe {
-            let room = ffi::sl_pending();
-            events.reserve(room);
-            let copied = ffi::sl_drain(events.as_mut_ptr().add(events.len()), room);
-            events.set_len(events.len() + copied);
+        let mut relieved = self.relieved.borrow_mut();
+        if !relieved.is_empty() {
+            // Its room goes back: few steps need it.
+            events.append(&mut mem::take(&mut relieved));
         }
+        read_stream(events);
     }
 
     /// Events that did not fit since this hook was started.
@@ -156,6 +177,7 @@ impl Hook {
     /// Forgets the events so far. Returns what an account that begins here begins with: the bytes alive in
     /// blocks that a hook of this process has seen made, and the number that the next block will have.
     pub fn begin_account(&self) -> (i64, u64) {
+        self.relieved.borrow_mut().clear();
         let (mut total_bytes, mut next_block) = (0, 0);
         // SAFETY: writes two numbers to places of ours; `Hook` is the only reader.
         unsafe { ffi::sl_begin_account(&mut total_bytes, &mut next_block) };
@@ -191,12 +213,25 @@ impl Drop for Hook {
                 ffi::sl_observe_ops(false);
                 ffi::sl_observe_nodes(false);
             }
+            ffi::sl_train_here(false);
             match self.watch.device {
                 Device::Cuda(_) => ffi::sl_cuda_stop(),
                 _ => ffi::sl_stop(),
             };
         }
         RECORDING.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Appends what the stream holds to `events`. Only the one `Hook` there is may read it.
+fn read_stream(events: &mut Vec<Event>) {
+    // SAFETY: `room` elements past the length are reserved, the shim writes at most that many and says how many, and
+    // every bit pattern it writes is a valid `Event`.
+    unsafe {
+        let room = ffi::sl_pending();
+        events.reserve(room);
+        let copied = ffi::sl_drain(events.as_mut_ptr().add(events.len()), room);
+        events.set_len(events.len() + copied);
     }
 }
 
@@ -220,15 +255,19 @@ pub fn take_from_node(ns: i64) {
 
 /// Says that the calling thread fetches batches: what it makes and hands over is `input`.
 pub fn this_thread_loads() {
-    // SAFETY: stores one thread-local number.
-    unsafe { ffi::sl_flag_this_thread(flag::LOADER) }
+    // SAFETY: stores one thread-local number, and one of OpenMP's for this thread.
+    unsafe { ffi::sl_load_here() }
 }
 
-/// The numbers of the blocks behind `tensors`, and of those behind their gradients; 0 where there is no
+/// The numbers of the blocks behind a tensor: of its values, and of their indices if it is sparse. 0 where there is no
 /// such block or it was made before any hook.
-pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<u64>, Vec<u64>), HookError> {
+pub type Blocks = [u64; 3];
+
+/// The blocks behind `tensors`, and those behind their gradients.
+pub fn blocks_of(tensors: &[Tensor]) -> Result<(Vec<Blocks>, Vec<Blocks>), HookError> {
     let raw: Vec<ffi::RawTensor> = tensors.iter().map(|tensor| tensor.as_ptr() as ffi::RawTensor).collect();
-    let (mut blocks, mut gradients) = (vec![0; raw.len()], vec![0; raw.len()]);
+    let (mut blocks, mut gradients) =
+        (vec![Blocks::default(); raw.len()], vec![Blocks::default(); raw.len()]);
     // SAFETY: the pointers come from live `Tensor`s, which are `at::Tensor*`; all three arrays have
     // `raw.len()` elements.
     let failed =

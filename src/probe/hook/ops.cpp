@@ -122,7 +122,7 @@ void enter(const Frame& frame, uint32_t at) {
   now.site = at;
   now.call = new_call();
   // Threads that work for this one (OpenMP's) are where it is.
-  if (!(now.flags & kLoader)) share(now.site, now.call);
+  if (now.role == Role::kTraining) share(now.site, now.call);
 }
 
 // Puts back what was there before; `after` is where threads without operators are then.
@@ -133,7 +133,7 @@ void leave(uint32_t after) {
   --now.depth;
   now.site = frame.site;
   now.call = frame.call;
-  if (now.flags & kLoader) return;
+  if (now.role != Role::kTraining) return;
   if (now.depth) {
     share(now.site, now.call);
   } else {
@@ -171,7 +171,19 @@ void take_from_node(int64_t ns) {
   }
 }
 
+// The thread that trains, as at::RecordFunction numbers them.
+std::atomic<uint64_t> training_thread{0};
+
+// Autograd's threads train while they walk a graph of the training thread's; those that loaders or others have begun
+// are none of the step's.
+void take_role_at(const at::RecordFunction& node) {
+  const uint64_t training = training_thread.load(std::memory_order_relaxed);
+  if (here.depth || here.role == Role::kLoading || at::RecordFunction::currentThreadId() == training) return;
+  take_role(node.forwardThreadId() == training ? Role::kTraining : Role::kOther);
+}
+
 std::unique_ptr<at::ObserverContext> begin_node(const at::RecordFunction& function) {
+  take_role_at(function);
   Frame frame{here.site, here.call};
   frame.node = true;
   frame.begin_ns = now_ns();
@@ -182,7 +194,7 @@ std::unique_ptr<at::ObserverContext> begin_node(const at::RecordFunction& functi
 void end_node(const at::RecordFunction&, at::ObserverContext*) {
   if (frames.empty() || !frames.back().node) return;
   const int64_t took_ns = now_ns() - frames.back().begin_ns;
-  push(kNode, 0, took_ns - frames.back().inner_ns, 0);
+  if (here.role == Role::kTraining) push(kNode, 0, took_ns - frames.back().inner_ns, 0);
   // What follows until the next node is the engine's, which adds up the gradients that this one has made.
   leave(here.site);
   // The time of an inner node is not that of the node around it.
@@ -220,11 +232,12 @@ void end_copy(const at::RecordFunction&, at::ObserverContext* context) {
 
 extern "C" {
 
-// Whether backward's nodes are observed, on all threads.
+// Whether backward's nodes are observed, on all threads. The calling thread is the one that trains.
 int sl_observe_nodes(bool on) {
   return guarded([&] {
     remove(node_observer);
     if (!on) return;
+    training_thread.store(at::RecordFunction::currentThreadId(), std::memory_order_relaxed);
     if (!scope_of_node.load()) {
       void* table = std::calloc(kSequences, sizeof(std::atomic<uint64_t>));
       TORCH_CHECK(table, "not enough memory for the table of the backward graph's nodes");

@@ -1,0 +1,126 @@
+//! What earlier processes have left of a sweep.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::error::SweepError;
+use super::folder::{Folder, Left};
+use super::measure::Measure;
+use super::order::Turn;
+use super::tried::Tried;
+use crate::record::{Machine, RunStatus};
+use crate::store::{Calibrations, StoreError, this_machine};
+
+/// A run that lies in a sweep's folder but is not counted: its turn is made again, and it stays where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetAside {
+    pub run_id: String,
+    pub why: String,
+}
+
+/// What is there, and what is still to come.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// How many runs are there.
+    pub done: usize,
+    /// Those still to be made, each with the number of the attempt.
+    pub waiting: VecDeque<(Turn, usize)>,
+    pub set_aside: Vec<SetAside>,
+    /// The machine that the runs were made on.
+    pub machine: Option<Machine>,
+}
+
+/// Reads the runs that are there.
+///
+/// # Errors
+/// When one of them cannot be told from one that goes on, or those that are missing would be made on another machine.
+pub(super) fn gather(
+    folder: &Folder,
+    tried: &mut [Tried],
+    known: &Calibrations,
+) -> Result<Gathered, SweepError> {
+    let mut gathered = Gathered::default();
+    for turn in folder.spec().turns() {
+        match gathered.find(folder, turn, known)? {
+            Found::Run(measure) => {
+                tried[turn.cell].take_earlier(turn.repeat, *measure);
+                gathered.done += 1;
+            }
+            Found::Nothing(attempt) => gathered.waiting.push_back((turn, attempt)),
+        }
+    }
+    gathered.waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
+    let here = this_machine();
+    match &gathered.machine {
+        Some(begun) if !gathered.waiting.is_empty() && !is_same(begun, &here) => {
+            let (dir, begun, here) = (folder.dir().to_owned(), named(begun), named(&here));
+            Err(SweepError::OtherMachine { dir, begun, here })
+        }
+        _ => Ok(gathered),
+    }
+}
+
+enum Found {
+    Run(Box<Measure>),
+    /// The next attempt has this number.
+    Nothing(usize),
+}
+
+impl Gathered {
+    /// The first attempt at a turn that can be counted; those that cannot are set aside.
+    fn find(&mut self, folder: &Folder, turn: Turn, known: &Calibrations) -> Result<Found, SweepError> {
+        let mut first = 1;
+        loop {
+            let (attempt, dir) = match folder.left(turn, first)? {
+                Left::Ended(attempt, dir) => (attempt, dir),
+                Left::Nothing(attempt) => return Ok(Found::Nothing(attempt)),
+            };
+            let why = match countable(&dir, known)? {
+                Ok(measure) => match self.stranger(&measure.machine) {
+                    None => return Ok(Found::Run(Box::new(measure))),
+                    Some(why) => why,
+                },
+                Err(why) => why,
+            };
+            self.set_aside.push(SetAside { run_id: folder.spec().run_id(turn, attempt), why });
+            first = attempt + 1;
+        }
+    }
+
+    /// Why a run of this machine does not belong to the others; the first one says where they are made.
+    fn stranger(&mut self, machine: &Machine) -> Option<String> {
+        let ours = self.machine.get_or_insert_with(|| machine.clone());
+        (!is_same(ours, machine))
+            .then(|| format!("it was made on {}, and the runs before it on {}", named(machine), named(ours)))
+    }
+}
+
+/// Whether what was measured on the one can stand beside what was measured on the other.
+fn is_same(one: &Machine, other: &Machine) -> bool {
+    (&one.host, &one.cpu) == (&other.host, &other.cpu)
+}
+
+fn named(machine: &Machine) -> String {
+    let host = machine.host.as_deref().unwrap_or("a machine without a name");
+    machine.cpu.as_ref().map_or_else(|| host.to_owned(), |cpu| format!("{host} ({cpu})"))
+}
+
+/// What was measured of a run, or why that cannot be counted.
+pub(super) fn countable(dir: &Path, known: &Calibrations) -> Result<Result<Measure, String>, StoreError> {
+    match Measure::read(dir, known) {
+        Ok(measure) => Ok(match measure.lacks.clone() {
+            Some(lacks) if measure.status == RunStatus::Complete => Err(lacks),
+            _ => Ok(measure),
+        }),
+        // Another permission, or the disk put back, is all that this one needs.
+        Err(error @ StoreError::Read { .. }) => Err(error),
+        // Without the way out that other readers have.
+        Err(StoreError::Damaged { path, damage }) => {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            Ok(Err(format!("{name} is damaged: {damage}")))
+        }
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
