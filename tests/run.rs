@@ -213,7 +213,7 @@ fn a_killed_run_keeps_what_was_flushed() {
     child.kill().unwrap();
     child.wait().unwrap();
     let account = runs.show("");
-    assert_eq!((&account["status"], &account["parameters"]), (&"running".into(), &34_176.into()));
+    assert_eq!((&account["status"], &account["parameters"]), (&"interrupted".into(), &34_176.into()));
     assert!(account["losses"].as_array().unwrap().len() >= 6);
     assert_eq!(account["ledger"]["peak"]["unattributed"], 0);
     // The parameters' lifetimes are there, though they never ended.

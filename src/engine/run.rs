@@ -18,6 +18,7 @@ use crate::train::{AdamWConfig, Config, CopyConfig, Files, TrainError, device, t
 pub fn run(args: &RunArgs) -> Outcome {
     check_libtorch().map_err(Exit::input)?;
     let config = config(args).map_err(Exit::input)?;
+    many_threads(config.threads, all_cores()).into_iter().for_each(note);
     let folder = RunFolder::new(&args.account.out);
     let mut progress = Progress::new(config.total_steps() as u64, args.account.quiet);
     let stop = stop_flag()?;
@@ -29,6 +30,16 @@ pub fn run(args: &RunArgs) -> Outcome {
         RunStatus::Interrupted => INTERRUPTED,
         RunStatus::OutOfMemory => OUT_OF_MEMORY,
         _ => DONE,
+    })
+}
+
+/// Threads without a core of their own wait for each other at the end of every operation.
+fn many_threads(threads: i32, cores: i32) -> Option<String> {
+    (threads > cores).then(|| {
+        format!(
+            "note: --threads {threads} are more than the {cores} cores there are, and may take many times as long; \
+             leave it out for one a core"
+        )
     })
 }
 
@@ -60,14 +71,14 @@ fn config(args: &RunArgs) -> Result<Config, TrainError> {
         model: model.model,
         layers: model.layers,
         width: model.width,
-        heads: model.heads,
+        heads: model.heads(),
         seq: model.seq,
         batch: training.batch,
         accumulate: training.accumulate,
         steps: training.steps,
         warmup: training.warmup,
         seed: training.seed,
-        attention: model.attention,
+        attention: model.attention(),
         checkpoint: model.checkpoint,
         dropout: model.dropout,
         precision: model.dtype,
@@ -116,4 +127,15 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
         .device(config.device)
         .reference_rates(reference_rates(&args.training.device, config.threads))
         .limit(args.account.limit_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_cores_are_warned_of() {
+        assert!(many_threads(1000, 2).is_some_and(|told| told.contains("1000 are more than the 2 cores")));
+        assert_eq!((many_threads(2, 2), many_threads(1, 2)), (None, None));
+    }
 }

@@ -66,7 +66,15 @@ fn a_folder_of_several_configurations_is_refused_by_their_fields() {
 #[test]
 fn nothing_to_compare_is_said() {
     let runs = repeated(1, &Made::usual(), &Made::usual());
-    refused(&runs, "base", "nowhere", &["nowhere"]);
+    refused(
+        &runs,
+        "base",
+        "nowhere",
+        &["nowhere", "there are: candidate (a folder of runs), base (a folder of runs)"],
+    );
+    stepledger(&runs, &["baseline", "set", "main", "base"]);
+    refused(&runs, "base", "mian", &["there are: main (a baseline), "]);
+    refused(&runs, "base", "cnadidate", &["there are: candidate (a folder of runs), "]);
     refused(&runs, "base", "", &["is called \"\""]);
     std::fs::create_dir(runs.file("hollow")).unwrap();
     refused(&runs, "base", "hollow", &["no run in", "hollow"]);

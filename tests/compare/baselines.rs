@@ -42,6 +42,21 @@ fn names_are_listed_and_forgotten() {
 }
 
 #[test]
+fn what_a_name_stood_for_before_is_said() {
+    let runs = five();
+    let set = |place: &str| stepledger(&runs, &["baseline", "set", "main", place]).stderr;
+    let first = set("base");
+    assert!(first.starts_with("main stands for") && !first.contains("before"), "{first}");
+    let second = set("candidate");
+    assert!(second.contains("; before it stood for ") && second.contains("base (set 2"), "{second}");
+    let removed = stepledger(&runs, &["baseline", "rm", "main"]).stderr;
+    assert!(
+        removed.starts_with("forgot main, which stood for ") && removed.contains("candidate"),
+        "{removed}"
+    );
+}
+
+#[test]
 fn a_folder_of_runs_can_be_moved_with_its_names() {
     let runs = five();
     stepledger(&runs, &["baseline", "set", "main", "base"]);
@@ -124,6 +139,9 @@ fn what_makes_no_baseline_is_refused() {
     let runs = five();
     for (arguments, part) in [
         (["set", "base", "candidate"].as_slice(), "choose another name"),
+        (&["set", "../x", "candidate"], "cannot name a baseline; use letters"),
+        (&["set", "a/b", "candidate"], "cannot name a baseline; use letters"),
+        (&["set", "", "candidate"], "cannot name a baseline; use letters"),
         (&["set", "main", "nothing"], "nothing"),
         (&["rm", "main"], "no baseline \"main\"; there are: none"),
     ] {

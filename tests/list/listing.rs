@@ -51,9 +51,12 @@ fn the_table_has_a_line_a_run() {
     let (code, text, _) = outcome(&three(), "list", &["--limit", "1"]);
     assert_eq!(code, Some(0));
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    let header = "id started (UTC) program status batch checkpoint dtype steps step ms tokens/s peak MiB";
+    let header = "id started (UTC) program status batch checkpoint dtype steps step tokens/s peak";
     assert_eq!(lines[0].join(" "), header);
-    assert_eq!(lines[1].join(" "), "c-third 2026-01-31 12:02 made_up complete 4 none f32 3 4.00 10,000 12.0");
+    assert_eq!(
+        lines[1].join(" "),
+        "c-third 2026-01-31 12:02 made_up complete 4 none f32 3 4.00 ms 10,000 12.0 MiB"
+    );
     assert_eq!(lines.len(), 2);
 }
 
@@ -83,8 +86,26 @@ fn a_run_whose_process_is_gone_was_interrupted_and_one_that_goes_on_is_running()
     );
     assert!(list[1]["reason"].as_str().unwrap().contains("process ended"));
     assert_eq!(list[1]["steps"], 3, "what was flushed counts");
+    // `show` says the same.
+    let shown = |run: &str| outcome(&runs, "show", &[run]).1.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(shown("going-on"), "run going-on  (running)");
+    assert_eq!(shown("killed"), "run killed  (interrupted: its process ended without closing it)");
     drop(writer);
     assert_eq!(listed(&runs, &["--where", "status=interrupted"]).len(), 2);
+}
+
+#[test]
+fn of_a_process_on_another_machine_nothing_is_claimed() {
+    let runs = Runs::new();
+    let elsewhere =
+        MadeUp { status: RunStatus::Running, host: Some("elsewhere"), ..MadeUp::new("far", 0, 2) };
+    drop(elsewhere.begin(&runs.file("runs")));
+    assert_eq!(listed(&runs, &[])[0]["status"], "running");
+    let (_, text, _) = outcome(&runs, "show", &["far"]);
+    assert!(
+        text.starts_with("run far  (running: unless it was killed, which can be seen on elsewhere only)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -17,11 +17,13 @@ pub struct MadeUp {
     pub steps: i64,
     /// Of its loader: something that runs may differ in.
     pub workers: i64,
+    /// The machine it was made on; `None`: not said.
+    pub host: Option<&'static str>,
 }
 
 impl MadeUp {
     pub const fn new(id: &'static str, minute: i64, batch: i64) -> Self {
-        MadeUp { id, minute, batch, status: RunStatus::Complete, steps: 3, workers: minute }
+        MadeUp { id, minute, batch, status: RunStatus::Complete, steps: 3, workers: minute, host: None }
     }
 
     /// Writes it and closes it; returns its folder.
@@ -86,7 +88,7 @@ impl MadeUp {
             trace: Trace::Allocations,
             capacity_bytes: None,
             out_of_memory: None,
-            machine: Machine::default(),
+            machine: Machine { host: self.host.map(str::to_owned), ..Machine::default() },
             device_facts: DeviceFacts::default(),
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),

@@ -46,12 +46,18 @@ fn theory_alone_tells_what_fits_and_what_the_ranking_rests_on() {
     let answer = plan(&runs, "");
     let whose = match answer["capacity_from"].as_str() {
         Some("available") => "what this machine has available now",
-        Some("cgroup") => "all that a cgroup leaves",
+        Some("cgroup") => "what a cgroup leaves",
         other => panic!("{other:?}"),
     };
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(whose), "{text}");
     assert!(text.contains("Warning: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_batch_is_not_offered_for_it_is_what_is_planned() {
+    let (_, help, _) = outcome(&Runs::new(), "--help");
+    assert!(help.contains("--accumulate") && !help.contains("--batch <"), "{help}");
 }
 
 #[test]
@@ -190,9 +196,10 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
     for (flags, parts) in [
         ("--capacity-mb 0", &["allowed: any number above 0"][..]),
         ("--capacity-mb -5", &["allowed: any number above 0"]),
-        ("--capacity-mb 1", &["parameters alone take (3337216)", "floor", "13 MiB"]),
+        ("--capacity-mb 1", &["parameters alone take (3,337,216)", "floor", "13 MiB"]),
         ("--capacity-mb 64 --batch 8", &["--batch is what `plan` finds"]),
         ("--capacity-mb 64 --dropout 0.1", &["without dropout", "--from"]),
+        ("--capacity-mb 64 --model mlp --heads 4", &["--heads 4: the MLP has no attention"]),
         ("--device cuda", &["memory of cuda", "--capacity-mb"]),
         ("--capacity-mb 64 --checkpoint every:9", &["every:9", "none, full, selective, every:2"]),
         ("--capacity-mb 64 --from nowhere", &["nowhere"]),
@@ -212,7 +219,8 @@ fn a_capacity_that_holds_the_parameters_only_is_answered_with_the_floor() {
     let (code, text, _) = outcome(&Runs::new(), "--capacity-mb 5");
     assert_eq!(code, Some(1));
     assert!(
-        text.contains("Nothing fits: one sequence takes 13.0 MiB")
+        text.contains("batch 0: not even one sequence fits")
+            && text.contains("Nothing fits: one sequence takes 13.0 MiB")
             && text.contains("--capacity-mb 13 or more"),
         "{text}"
     );

@@ -19,14 +19,24 @@ fn a_run_without_a_memory_account_says_so_and_the_way_out() {
 }
 
 #[test]
+fn what_a_run_is_told_by_stays_within_the_terminal() {
+    let text = Shown::new(Plan::USUAL).text("");
+    let heading: Vec<&str> = text.split("\n\n").next().unwrap().lines().collect();
+    assert!(heading.len() > 4 && heading.iter().all(|line| line.chars().count() <= 80), "{text}");
+    let findings: Vec<&str> =
+        text.split("\nFindings").nth(1).unwrap().split("\n\n").next().unwrap().lines().collect();
+    assert!(findings.iter().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
 fn flags_that_make_no_sense_are_refused_with_what_is_allowed() {
     let shown = Shown::new(Plan::USUAL);
     for (flags, part) in [
-        ("--peak --top 0", "1.."),
-        ("--peak --top -3", "1.."),
+        ("--peak --top 0", "1 or more"),
+        ("--peak --top -3", "1 or more"),
         ("--top 5", "--peak"),
-        ("--timeline --width -5", "40..=1000"),
-        ("--timeline --width 39", "40..=1000"),
+        ("--timeline --width -5", "40 to 1000"),
+        ("--timeline --width 39", "40 to 1000"),
         ("--width 80", "--timeline"),
         ("--csv", "--timeline"),
         ("--timeline --csv --json", "cannot be used with"),

@@ -114,7 +114,8 @@ impl Plan {
             reason: None,
             started_at: start(),
             finished_at: None,
-            config: serde_json::Map::new(),
+            // More than a line of them.
+            config: (10..30).map(|at| (format!("option_{at}"), at.into())).collect(),
             device: if self.waits_every.is_some() { "cuda:0" } else { "cpu" }.to_owned(),
             parameters: Some(3 * self.layers),
             trace: self.trace,

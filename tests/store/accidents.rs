@@ -191,3 +191,17 @@ fn what_other_tools_wrote_again_is_read_or_its_compression_is_named() {
     assert!(message.contains("run.parquet is compressed with GZIP,"), "{message}");
     assert!(message.contains("Zstandard or Snappy") && !message.contains("damaged"), "{message}");
 }
+
+/// No flag takes a record elsewhere than to its run.
+#[test]
+fn an_experiment_that_cannot_be_kept_is_told_where_it_belongs() {
+    let out = tempfile::tempdir().unwrap();
+    let dir = DatasetWriter::create(out.path(), &rows::run("run", RunStatus::Complete))
+        .unwrap()
+        .finish(&rows::run("run", RunStatus::Complete), &[])
+        .unwrap();
+    fs::create_dir(dir.join("experiments-0001.parquet.tmp")).unwrap();
+    let error = Dataset::open(&dir).unwrap().keep_experiment(rows::experiment()).unwrap_err().to_string();
+    assert!(error.contains("experiments-0001.parquet") && error.contains("kept with its run"), "{error}");
+    assert!(!error.contains("--out"), "{error}");
+}

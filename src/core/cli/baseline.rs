@@ -1,19 +1,30 @@
 //! `stepledger baseline`: names for what later runs are compared against.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 
 use super::exit::{DONE, Exit, Outcome};
 use super::note::note;
 use super::show::write_json;
 use crate::compare::{Found, find, read_side};
-use crate::store::Baselines;
+use crate::store::{Baseline, Baselines};
+
+const AFTER_HELP: &str = "\
+`compare` takes a name where it takes a run or a folder of runs.
+
+Examples:
+  stepledger baseline set main 20260131-12    a run, by how its id begins
+  stepledger baseline set main sdpa-runs      a folder of repeats
+  stepledger compare main patch-runs
+  stepledger baseline list";
 
 /// Name runs to compare against
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct BaselineArgs {
     #[command(subcommand)]
     action: Action,
@@ -23,6 +34,7 @@ pub struct BaselineArgs {
 enum Action {
     /// Let a name stand for a run, or for a folder of its repeats
     Set {
+        /// The name, of letters, digits, `-`, `_` and `.`; what it stood for before is told and forgotten
         name: String,
         /// The run: its id, the beginning of it, or its folder; or a folder of runs
         run: String,
@@ -33,12 +45,13 @@ enum Action {
     List {
         #[command(flatten)]
         out: OutArgs,
-        /// Print one JSON object
+        /// Print one JSON object (documented in the README)
         #[arg(long)]
         json: bool,
     },
     /// Forget a name; the runs stay
     Rm {
+        /// The name
         name: String,
         #[command(flatten)]
         out: OutArgs,
@@ -61,20 +74,26 @@ pub fn run(args: &BaselineArgs) -> Outcome {
 }
 
 fn set(out: &Path, name: &str, run: &str) -> Outcome {
-    if name.is_empty() || out.join(name).is_dir() {
-        let message =
-            format!("{name:?} cannot name a baseline: a run or folder is called so; choose another name");
-        return Err(Exit::input(message));
-    }
+    Baselines::check_name(out, name).map_err(Exit::input)?;
     let found = find(out, run).map_err(Exit::input)?;
     // What cannot be compared with anything is no baseline.
     read_side(run, &found).map_err(Exit::input)?;
     let (Found::Run(place) | Found::Folder(place)) = found;
     let mut baselines = Baselines::load(out).map_err(Exit::input)?;
-    baselines.set(out, name, &place, Utc::now());
+    let before = baselines.set(out, name, &place, Utc::now());
     baselines.save(out)?;
-    note(format_args!("{name} stands for {}", place.display()));
+    let before = before.map(|before| format!("; before it stood for {}", told(out, &before)));
+    note(format_args!("{name} stands for {}{}", place.display(), before.unwrap_or_default()));
     Ok(DONE)
+}
+
+/// Where a name points, and since when.
+fn told(out: &Path, baseline: &Baseline) -> String {
+    format!("{} (set {} UTC)", out.join(&baseline.place).display(), minute(baseline.set_at))
+}
+
+fn minute(at: DateTime<Utc>) -> impl Display {
+    at.format("%Y-%m-%d %H:%M")
 }
 
 fn list(out: &Path, json: bool) -> Outcome {
@@ -88,8 +107,8 @@ fn list(out: &Path, json: bool) -> Outcome {
         write_json(&mut stdout, &baselines)?;
     } else {
         for (name, baseline) in baselines.iter() {
-            let day = baseline.set_at.format("%Y-%m-%d %H:%M");
-            writeln!(stdout, "{name}  {}  (set {day} UTC)", baseline.place.display())?;
+            let Baseline { place, set_at } = baseline;
+            writeln!(stdout, "{name}  {}  (set {} UTC)", place.display(), minute(*set_at))?;
         }
     }
     stdout.flush()?;
@@ -101,7 +120,8 @@ fn list(out: &Path, json: bool) -> Outcome {
 
 fn remove(out: &Path, name: &str) -> Outcome {
     let mut baselines = Baselines::load(out).map_err(Exit::input)?;
-    baselines.remove(name).map_err(Exit::input)?;
+    let removed = baselines.remove(name).map_err(Exit::input)?;
     baselines.save(out)?;
+    note(format_args!("forgot {name}, which stood for {}", told(out, &removed)));
     Ok(DONE)
 }

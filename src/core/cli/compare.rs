@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::exit::{CANNOT_TELL, DONE, Exit, FAILED, Outcome};
 use super::show::write_json;
+use super::terminal;
 use crate::compare::{Comparison, Condition, GateOutcome, Side, compare, judge, read_sides};
 use crate::report::render_comparison;
 use crate::store::{Calibrations, Noise, StoreError, home};
@@ -69,7 +70,10 @@ fn print(comparison: &Comparison, json: bool) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match json {
         true => write_json(&mut stdout, comparison)?,
-        false => stdout.write_all(render_comparison(comparison).as_bytes())?,
+        false => {
+            let width = terminal::width(terminal::USUAL);
+            stdout.write_all(render_comparison(comparison, width).as_bytes())?;
+        }
     }
     Ok(stdout.flush()?)
 }

@@ -9,10 +9,23 @@ use clap::Args;
 use super::exit::{DONE, Exit, Outcome};
 use super::note::note;
 use super::show::{read, write_json};
+use super::terminal;
 use crate::report::{Summary, experiment, render_experiment, summarize};
 use crate::store::{Dataset, resolve};
 
+const AFTER_HELP: &str = "\
+The two must differ in exactly one field of their configuration, and have run on the same machine and versions; what they \
+differ in is named where it is more. One run a side is a smoke test: `stepledger compare` judges repeated runs.
+
+Examples:
+  stepledger run --run-id sdpa --attention sdpa
+  stepledger run --run-id math --attention math
+  stepledger experiment sdpa math
+  stepledger experiment sdpa math --json | jq .results
+  stepledger show math                    tells its experiments, too";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
 pub struct ExperimentArgs {
     /// The run before the change: its id, the beginning of it, or its folder
     baseline: String,
@@ -21,7 +34,7 @@ pub struct ExperimentArgs {
     /// The folder of runs to look in
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
-    /// Print the record as one JSON object
+    /// Print the record as one JSON object (documented in the README)
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +48,7 @@ pub fn run(args: &ExperimentArgs) -> Outcome {
     if args.json {
         write_json(&mut stdout, &record)?;
     } else {
-        stdout.write_all(render_experiment(&record).as_bytes())?;
+        stdout.write_all(render_experiment(&record, terminal::width(terminal::USUAL)).as_bytes())?;
     }
     stdout.flush()?;
     note(format_args!("kept in {}", dir.display()));

@@ -10,7 +10,10 @@ use super::exit::{DONE, Exit, Outcome};
 use super::machine;
 use super::note::note;
 use super::show::write_json;
-use crate::record::{RunRow, RunStatus};
+use super::standing::as_it_stands;
+use super::terminal;
+use super::words::at_least;
+use crate::record::RunRow;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
@@ -23,11 +26,12 @@ it is `interrupted`, one that cannot be read `unreadable`; --json says why.
 
 Fields for --where and --sort: id, started, program, status, device, host, trace, steps, step_ms, tokens_per_s, \
 peak_mib, peak_bytes, parameters and more, and every field of the configuration, dotted where it is nested \
-(config.NAME where a fact has the same name). Numbers are compared as numbers; `null` is an absent value.
+(config.NAME where a fact has the same name). Numbers are compared as numbers, times (UTC) as far as they are given; `null` \
+is an absent value.
 
 Examples:
   stepledger list --where batch=8 --where 'peak_mib<64'
-  stepledger list --where status!=complete
+  stepledger list --where status!=complete --where started=2026-01-31
   stepledger list --sort tokens_per_s --reverse --limit 5
   stepledger list --json | jq -r '.runs[].run_id'";
 
@@ -47,7 +51,7 @@ pub struct ListArgs {
     #[arg(long)]
     reverse: bool,
     /// At most so many runs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least(0_usize), allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Print one JSON object (documented in the README)
     #[arg(long)]
@@ -78,7 +82,7 @@ pub fn run(args: &ListArgs) -> Outcome {
     if args.json {
         write_json(&mut stdout, &List { runs })?;
     } else if !runs.is_empty() {
-        stdout.write_all(render_runs(&runs).as_bytes())?;
+        stdout.write_all(render_runs(&runs, terminal::width(usize::MAX)).as_bytes())?;
     } else if folders.is_empty() {
         note(format_args!("there is no run in {}; make one with `stepledger run`", args.out.display()));
     } else {
@@ -94,9 +98,7 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     match glance(dir) {
         Ok((run, steps)) => {
             let rated: Vec<RatedStep> = steps.iter().map(|step| rated(&run, step)).collect();
-            let rates = StepRates::of(&rated);
-            let abandoned = run.status == RunStatus::Running && is_here(&run, host) && !is_being_written(dir);
-            ListedRun::of(shown, &run, &rates, abandoned)
+            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated))
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -119,9 +121,4 @@ fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
     let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
     let begin_ns = run.since_start_ns(started_at);
     RatedStep { span: StepSpan { warmup, waited: run.waited(loss), begin_ns, wall_ns }, tokens, peak_bytes }
-}
-
-/// Whether a run was made on this machine: of another one's processes nothing is known.
-pub fn is_here(run: &RunRow, host: Option<&str>) -> bool {
-    run.machine.host.is_none() || run.machine.host.as_deref() == host
 }

@@ -2,24 +2,27 @@
 
 use std::fs;
 
-use super::cgroup::{least_limit, limit_files};
+use super::cgroup::{Group, groups_of};
 use crate::record::Machine;
 pub use crate::store::this_machine as identity;
 
-/// All of its memory.
-pub fn memory_bytes() -> Option<i64> {
-    Machine::memory_in(&fs::read_to_string("/proc/meminfo").ok()?)
+/// Its memory; null where the kernel does not say.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Memory {
+    pub all_bytes: Option<i64>,
+    /// What of it is free for a program now.
+    pub available_bytes: Option<i64>,
 }
 
-/// What of it is free for a program now.
-pub fn available_bytes() -> Option<i64> {
-    Machine::available_in(&fs::read_to_string("/proc/meminfo").ok()?)
+pub fn memory() -> Memory {
+    let Ok(meminfo) = fs::read_to_string("/proc/meminfo") else { return Memory::default() };
+    Memory { all_bytes: Machine::memory_in(&meminfo), available_bytes: Machine::available_in(&meminfo) }
 }
 
-/// What control groups leave to this process, where they set a limit.
-pub fn cgroup_limit_bytes() -> Option<i64> {
+/// What control groups leave to this process now, where they set a limit.
+pub fn left_in_cgroup() -> Option<i64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    least_limit(limit_files(&groups).into_iter().filter_map(|file| fs::read_to_string(file).ok()))
+    groups_of(&groups).iter().filter_map(Group::left).min()
 }
 
 /// Its name; runs record it.
@@ -29,5 +32,5 @@ pub fn host() -> Option<String> {
 
 /// What a program can take now: of the machine's memory, and within its control groups' limit.
 pub fn memory_left_bytes() -> Option<i64> {
-    [available_bytes(), cgroup_limit_bytes()].into_iter().flatten().min()
+    [memory().available_bytes, left_in_cgroup()].into_iter().flatten().min()
 }

@@ -33,6 +33,7 @@ mod run_setup;
 mod settings;
 mod show;
 mod show_views;
+mod standing;
 mod sweep;
 mod sweep_folder;
 mod sweep_progress;
@@ -67,16 +68,16 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Examples:
-  stepledger run                          train the toy GPT and print its account
-  stepledger show                         the account of the newest run again
-  stepledger show --json | jq .ledger     ... for programs
-  stepledger show --timeline              a picture of the step's memory
-  stepledger experiment RUN_A RUN_B       what one change did
-  stepledger compare RUNS_A RUNS_B        is it faster? from repeated runs
-  stepledger plan --capacity-mb 64        the largest batch that fits, by policy
-  stepledger list --where batch=8         the runs of a folder
-  stepledger doctor                       what works on this machine, and what does not
-  stepledger rules --list                 the rules, their inputs and thresholds
+  stepledger run                       train the toy GPT and print its account
+  stepledger show                      the account of the newest run again
+  stepledger show --json | jq .ledger  ... for programs
+  stepledger show --timeline           a picture of the step's memory
+  stepledger experiment RUN_A RUN_B    what one change did
+  stepledger compare RUNS_A RUNS_B     is it faster? from repeated runs
+  stepledger plan --capacity-mb 64     the largest batch that fits, by policy
+  stepledger list --where batch=8      the runs of a folder
+  stepledger doctor                    what works on this machine
+  stepledger rules --list              the rules, their inputs and thresholds
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the work failed, 2 the input or the \
 flags were wrong, 3 out of memory (of `compare --fail-if`: it cannot be told), 130 interrupted.";
@@ -128,4 +129,31 @@ pub fn main(engine: &impl Engine) -> u8 {
         Command::Rm(args) => rm::run(&args),
         Command::Doctor(args) => doctor::run(&args, engine),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// A line that is broken by hand would be broken again by a narrow terminal.
+    #[test]
+    fn what_follows_the_flags_in_help_suits_any_terminal() {
+        let command = Cli::command();
+        let told = |command: &clap::Command| {
+            let text = command.get_after_long_help().or(command.get_after_help());
+            text.map(ToString::to_string).unwrap_or_default()
+        };
+        for command in command.get_subcommands().chain([&command]) {
+            for line in told(command).lines().filter(|line| !line.is_empty()) {
+                let is_whole = match line.starts_with("  ") {
+                    // A command may be long; what is said beside it may not.
+                    true => !line.trim_start().contains("   ") || line.chars().count() <= 80,
+                    false => line.ends_with(['.', ':']),
+                };
+                assert!(is_whole, "{}: {line:?}", command.get_name());
+            }
+        }
+    }
 }

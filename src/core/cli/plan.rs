@@ -33,14 +33,15 @@ checkpoint; where they differ in more, flags such as --width 128 or --trace ops 
 Exit code 1 means that nothing fits, or that --verify found otherwise than predicted.
 
 Examples:
-  stepledger plan --capacity-mb 64                    from theory, for the default GPT
-  stepledger plan --capacity-mb 256 --layers 48       ... which blocks to recompute in a deep one
-  stepledger plan --capacity-mb 64 --from runs        from all runs in a folder
+  stepledger plan --capacity-mb 64                from theory: the default GPT
+  stepledger plan --capacity-mb 256 --layers 48   which blocks to recompute
+  stepledger plan --capacity-mb 64 --from runs    from all runs in a folder
   stepledger plan --capacity-mb 64 --from runs/sweep-1 runs/20260131-gpt --json
   stepledger plan --capacity-mb 64 --from runs --verify";
 
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true, after_long_help = AFTER_HELP)]
+// --batch is what is planned: it is known, so that it can be refused with the reason, but not offered.
+#[command(allow_negative_numbers = true, after_long_help = AFTER_HELP, mut_arg("batch", |arg| arg.hide(true)))]
 pub struct PlanArgs {
     /// The memory to fit into, in MiB [default: what is available now, within the cgroup's limit, for the CPU]
     #[arg(long, value_name = "N", value_parser = mebibytes)]
@@ -73,9 +74,6 @@ struct BaseArgs {
     training: TrainingArgs,
 }
 
-/// What a table may be as wide as where nothing else is known.
-const USUAL_WIDTH: usize = 80;
-
 /// A plan and what came of it, as one object.
 #[derive(Serialize)]
 struct Planned<'a> {
@@ -88,14 +86,15 @@ pub fn run(args: &PlanArgs) -> Outcome {
     let (request, unreadable) = request(args)?;
     let mut plan = make(&request).map_err(Exit::input)?;
     plan.not_used.extend(unreadable);
+    let width = terminal::width(terminal::USUAL);
     if !args.json {
-        write_out(|out| out.write_all(render_plan(&plan, terminal::width(USUAL_WIDTH)).as_bytes()))?;
+        write_out(|out| out.write_all(render_plan(&plan, width).as_bytes()))?;
     }
     let verified = if args.verify { verify(&plan, &request.defaults, &args.out)? } else { Vec::new() };
     if args.json {
         write_out(|out| write_json(out, &Planned { plan: &plan, verified: &verified }))?;
     } else if args.verify {
-        write_out(|out| write!(out, "\n{}", render_verified(&verified)))?;
+        write_out(|out| write!(out, "\n{}", render_verified(&verified, width)))?;
     }
     let good = plan.best.is_some() && verified.iter().all(|one| one.agrees);
     Ok(if good { DONE } else { FAILED })
@@ -112,6 +111,7 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     if args.base.named.contains("batch") {
         return Err(Exit::input("--batch is what `plan` finds: leave it out, and give --capacity-mb"));
     }
+    model.check_attention().map_err(Exit::input)?;
     let config = settings(model, training);
     let (runs, unreadable) = measured(&args.from)?;
     let mut given: Map<String, Value> =
@@ -162,24 +162,24 @@ fn capacity(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> anyhow::R
     let device = run.map_or(device, |run| run.device.as_str());
     // What another machine has left, and what its groups limit, is not known here.
     let is_here = device == "cpu" && run.is_none_or(|run| run.machine.host == machine::host());
-    let all = run.map_or_else(|| machine::memory_bytes().filter(|_| is_here), |run| run.device_memory_bytes);
-    let [available, limit] = match is_here {
-        true => [machine::available_bytes(), machine::cgroup_limit_bytes()],
-        false => [None, None],
+    let (memory, group) = match is_here {
+        true => (machine::memory(), machine::left_in_cgroup()),
+        false => Default::default(),
     };
-    least(all, available, limit).ok_or_else(|| {
+    let all = run.map_or(memory.all_bytes, |run| run.device_memory_bytes);
+    least(all, memory.available_bytes, group).ok_or_else(|| {
         Exit::input(format!(
             "the memory of {device} is not known here: say what to fit into with --capacity-mb"
         ))
     })
 }
 
-/// What is left now rather than all; a container's share may be less than either.
-fn least(all: Option<i64>, available: Option<i64>, limit: Option<i64>) -> Option<(i64, CapacityFrom)> {
+/// What is left now rather than all; what is left of a container's share may be less than either.
+fn least(all: Option<i64>, available: Option<i64>, group: Option<i64>) -> Option<(i64, CapacityFrom)> {
     let left = available.map(|bytes| (bytes, CapacityFrom::Available));
     let machine = left.or(all.map(|bytes| (bytes, CapacityFrom::Machine)))?;
-    Some(match limit {
-        Some(limit) if limit < machine.0 => (limit, CapacityFrom::Cgroup),
+    Some(match group {
+        Some(group) if group < machine.0 => (group, CapacityFrom::Cgroup),
         _ => machine,
     })
 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_available_within_the_cgroup_s_limit_is_planned_for() {
+    fn what_is_available_and_within_what_the_cgroup_leaves_is_planned_for() {
         let gib = |n: i64| Some(n << 30);
         let from = |n: i64, from| Some((n << 30, from));
         for limit in [None, gib(16), Some(i64::MAX)] {

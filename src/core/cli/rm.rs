@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::{DONE, Exit, FAILED, Outcome};
-use super::list::is_here;
 use super::machine;
 use super::note::note;
+use super::standing::is_here;
 use crate::record::RunStatus;
 use crate::report::file_bytes;
 use crate::store::{

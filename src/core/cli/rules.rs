@@ -19,11 +19,29 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// Large enough that reading and writing cost little beside the rules.
 const BUFFER: usize = 1 << 16;
 
+const AFTER_HELP: &str = "\
+A file for --thresholds is TOML with any of these keys, here with the values that go without saying:
+
+  cpu_wait_ms = 40.0          # longer waits for data count, where
+  waiting_busy_pct = 60.0     # the device is less busy than this
+  low_busy_pct = 50.0         # a device less busy than this is idle
+  slow_step_ms = 200.0        # longer steps are slow
+  efficiency_screen = 0.7     # from this share of the roofline on
+
+Examples:
+  stepledger rules --list
+  stepledger rules --list --json | jq '.rules[].rule'
+  stepledger rules summarize-step-metrics --input step.json
+  stepledger rules summarize-step-metrics --thresholds mine.toml < step.json
+  stepledger rules top-hotspots --jsonl < events.jsonl > answers.jsonl
+  stepledger rules attribute-bottleneck --calibrated cuda --input step.json";
+
 /// Apply a rule to numbers of your own
 ///
 /// Reads one JSON object, writes the rule's answer as JSON. `--list` describes every rule. Exit code 2 means
 /// that the input or the flags were wrong.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER_HELP)]
 pub struct RulesArgs {
     /// The rule to apply
     #[arg(required_unless_present = "list", value_parser = one_of::<Rule>(Rule::WORDS))]
@@ -41,7 +59,8 @@ pub struct RulesArgs {
     #[arg(long, default_value = "en", value_parser = one_of::<Lang>(Lang::WORDS))]
     lang: Lang,
 
-    /// Override thresholds of summarize-step-metrics and the efficiency screen of attribute-bottleneck
+    /// Override thresholds of summarize-step-metrics and the efficiency screen of attribute-bottleneck; --help has the
+    /// keys
     #[arg(long, value_name = "FILE.toml")]
     thresholds: Option<PathBuf>,
 
@@ -216,4 +235,16 @@ fn list_fields(out: &mut impl Write, fields: &[Field], indent: usize) -> io::Res
 
 fn unit(unit: &str) -> String {
     if unit.is_empty() { String::new() } else { format!(" [{unit}]") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thresholds_that_help_shows_are_a_file_of_the_defaults() {
+        let shown = AFTER_HELP.split("\n\n").nth(1).unwrap();
+        let thresholds: Thresholds = toml::from_str(shown).unwrap();
+        assert_eq!((shown.lines().count(), thresholds), (5, Thresholds::default()));
+    }
 }

@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::words::{bytes_of, mebibytes, one_of};
+use super::words::{at_least, bytes_of, mebibytes, number, one_of, whole};
 use crate::record::Trace;
 use crate::theory::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 
 const AFTER_HELP: &str = "\
-The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be
-read too. Ctrl-C finishes the step, keeps the account and exits with 130; a second Ctrl-C ends at once.
+The account is kept in <OUT>/<run id>/ as Parquet while the run goes on, so that a run that is killed can be read too. \
+Ctrl-C finishes the step, keeps the account and exits with 130; a second Ctrl-C ends at once.
 
 Examples:
   stepledger run --batch 16 --attention math
   stepledger run --model mlp --layers 8 --width 256
   stepledger run --data book.txt --seq 128 --steps 500
-  stepledger run --save-init w.safetensors --save-batches b.safetensors   for a repetition elsewhere
   stepledger run --dtype amp-bf16 --accumulate 4
-  stepledger run --batch 64 --capacity-mb 64 --enforce                    what running out of memory looks like
-  stepledger run --loader-delay-ms 50                                     what a slow input looks like";
+  stepledger run --loader-delay-ms 50                     a slow input
+  stepledger run --batch 64 --capacity-mb 64 --enforce    out of memory
+  stepledger run --save-init w.safetensors --save-batches b.safetensors";
 
 #[derive(Debug, Args)]
 // A flag given twice means the last one, so that scripts can add to what others set.
@@ -41,20 +41,20 @@ pub struct ModelArgs {
     #[arg(long, default_value_t = ModelKind::Gpt, value_parser = one_of::<ModelKind>(ModelKind::WORDS))]
     pub model: ModelKind,
     /// Blocks of the GPT, or layers of the MLP
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole::<i64>)]
     pub layers: i64,
     /// Width of the residual stream
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = whole::<i64>)]
     pub width: i64,
-    /// Attention heads; must divide the width
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub heads: i64,
+    /// Attention heads of the GPT; must divide the width [default: 4]
+    #[arg(long, value_name = "N", value_parser = whole::<i64>)]
+    pub heads: Option<i64>,
     /// Positions in a sequence
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = whole::<i64>)]
     pub seq: i64,
-    /// Attention by libtorch's fused kernel, or step by step
-    #[arg(long, default_value_t = Attention::Sdpa, value_parser = one_of::<Attention>(Attention::WORDS))]
-    pub attention: Attention,
+    /// The GPT's attention: by libtorch's fused kernel, or step by step [default: sdpa]
+    #[arg(long, value_parser = one_of::<Attention>(Attention::WORDS))]
+    pub attention: Option<Attention>,
     /// What parameters are kept in and computed with; amp-bf16: f32 parameters, forward under autocast
     #[arg(long, default_value_t = Precision::F32, value_parser = one_of::<Precision>(Precision::WORDS))]
     pub dtype: Precision,
@@ -63,39 +63,39 @@ pub struct ModelArgs {
     #[arg(long, value_name = "none|full|every:K|selective", default_value_t = Checkpoint::None)]
     pub checkpoint: Checkpoint,
     /// The share of numbers that dropout sets to 0
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = number)]
     pub dropout: f64,
 }
 
 #[derive(Debug, Args)]
 pub struct TrainingArgs {
     /// Sequences in a batch
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<i64>)]
     pub batch: i64,
     /// Micro-batches a step: gradients of so many batches are added up before the optimizer runs
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<i64>)]
     pub accumulate: i64,
     /// What becomes of the gradients before a step: freed, or set to zero in place
     #[arg(long, default_value_t = ZeroGrad::None, value_parser = one_of::<ZeroGrad>(ZeroGrad::WORDS))]
     pub zero_grad: ZeroGrad,
     /// Measured steps
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<i64>)]
     pub steps: i64,
     /// Steps before the measured ones; recorded, but in no statistic
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<i64>)]
     pub warmup: i64,
     /// Of the initial weights and of the batches
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<i64>)]
     pub seed: i64,
     /// How AdamW is computed: one kernel, all tensors at once operation by operation (needs a further copy of the
     /// parameters), one tensor after the other, or (on a GPU) a kernel of this program's own
     #[arg(long, default_value_t = AdamWKind::Fused, value_parser = one_of::<AdamWKind>(AdamWKind::WORDS))]
     pub adamw: AdamWKind,
     /// With --adamw kernel: threads a block (128, 256, 512 or 1024) [default: 256]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least(1_u32))]
     pub block_size: Option<u32>,
     /// With --adamw kernel: elements a thread (4, 8, 16 or 32; at most 8192 a block) [default: 8]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least(1_u32))]
     pub tile_size: Option<u32>,
     /// The type of Adam's states [default: that of what is updated, the parameters or the master weights]
     #[arg(long, value_parser = one_of::<Float>(Float::WORDS))]
@@ -104,19 +104,19 @@ pub struct TrainingArgs {
     #[arg(long)]
     pub master_weights: bool,
     /// AdamW's learning rate
-    #[arg(long, value_name = "X", default_value_t = 1e-3)]
+    #[arg(long, value_name = "X", default_value_t = 1e-3, value_parser = number)]
     pub lr: f64,
     /// AdamW's two decay rates
-    #[arg(long, value_name = "B1,B2", value_delimiter = ',', num_args = 1, default_value = "0.9,0.95")]
+    #[arg(long, value_name = "B1,B2", value_delimiter = ',', num_args = 1, default_value = "0.9,0.95", value_parser = number)]
     pub betas: Vec<f64>,
     /// Added to AdamW's denominator
-    #[arg(long, value_name = "X", default_value_t = 1e-8)]
+    #[arg(long, value_name = "X", default_value_t = 1e-8, value_parser = number)]
     pub eps: f64,
     /// Decoupled weight decay, of all parameters alike
-    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    #[arg(long, value_name = "X", default_value_t = 0.1, value_parser = number)]
     pub weight_decay: f64,
     /// Threads that libtorch computes with [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<i32>)]
     pub threads: Option<i32>,
     /// cpu, cuda or cuda:N; there is no falling back
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
@@ -127,7 +127,7 @@ pub struct TrainingArgs {
     /// Read the loss every N measured steps, and in the first, the last, and the last of the warm-up; on a GPU the host
     /// waits for the device then, and runs ahead of it in between: a step's time is told over cycles of N steps. Steps
     /// without have no loss in the account
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<i64>)]
     pub sync_every: i64,
     /// Copy batches to the GPU from pinned memory; needs --device cuda
     #[arg(long)]
@@ -136,7 +136,7 @@ pub struct TrainingArgs {
     #[arg(long)]
     pub async_copy: bool,
     /// Slow the loader down by this much a batch, to see what a slow input looks like
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = at_least(0_u64))]
     pub loader_delay_ms: u64,
 }
 
@@ -175,7 +175,7 @@ pub struct AccountArgs {
     #[arg(long, requires = "capacity_mb")]
     pub enforce: bool,
     /// Make the records safe every N steps: what a crash can cost at most
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least(1_u32))]
     pub flush_every: u32,
     /// Print the account as one JSON object, as `show --json` does
     #[arg(long)]

@@ -4,7 +4,7 @@
 use super::run_args::{ModelArgs, RunArgs, TrainingArgs};
 use super::settings::all_cores;
 use crate::record::Trace;
-use crate::theory::{Architecture, ModelKind, Setup, SetupError, Shape, Training};
+use crate::theory::{Architecture, Attention, ModelKind, Setup, SetupError, Shape, Training};
 
 impl RunArgs {
     /// Refuses what no run on this machine can do, naming the flag, its value and what is allowed.
@@ -20,9 +20,10 @@ impl RunArgs {
     /// The run that is asked for.
     pub fn setup(&self) -> Result<Setup, SetupError> {
         let RunArgs { model, training, .. } = self;
+        model.check_attention()?;
         Ok(Setup {
             shape: shape(model, training),
-            heads: model.heads,
+            heads: model.heads(),
             steps: training.steps,
             warmup: training.warmup,
             sync_every: training.sync_every,
@@ -35,6 +36,30 @@ impl RunArgs {
             async_copy: training.async_copy,
             on_cpu: is_cpu(&training.device)?,
         })
+    }
+}
+
+impl ModelArgs {
+    pub fn heads(&self) -> i64 {
+        self.heads.unwrap_or(4)
+    }
+
+    pub fn attention(&self) -> Attention {
+        self.attention.unwrap_or(Attention::Sdpa)
+    }
+
+    /// Refuses what was asked of attention where the model has none: kept in the run's configuration it would tell apart
+    /// what is the same.
+    pub fn check_attention(&self) -> Result<(), SetupError> {
+        let heads = self.heads.map(|heads| ("--heads", heads.to_string()));
+        let attention = self.attention.map(|kind| ("--attention", kind.to_string()));
+        match heads.or(attention) {
+            Some((flag, value)) if self.model == ModelKind::Mlp => {
+                let allowed = "the MLP has no attention; leave it out, or train --model gpt";
+                Err(SetupError::flag(flag, value, allowed))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -54,7 +79,7 @@ impl TrainingArgs {
 
 fn shape(model: &ModelArgs, training: &TrainingArgs) -> Shape {
     let architecture = match model.model {
-        ModelKind::Gpt => Architecture::Gpt { heads: model.heads, attention: model.attention },
+        ModelKind::Gpt => Architecture::Gpt { heads: model.heads(), attention: model.attention() },
         ModelKind::Mlp => Architecture::Mlp,
     };
     Shape {
@@ -106,6 +131,8 @@ mod tests {
             ("--checkpoint every:0", "--checkpoint every:0: allowed: every:1 to every:4"),
             ("--layers 1 --checkpoint every:2", "--checkpoint every:2: allowed: every:1 to every:1"),
             ("--model mlp --checkpoint selective", "the MLP has no attention"),
+            ("--model mlp --heads 4", "--heads 4: the MLP has no attention"),
+            ("--model mlp --attention math", "--attention math: the MLP has no attention"),
             ("--heads 3", "--heads 3: --width 128 must be a multiple of it"),
             ("--dropout 1", "--dropout 1: allowed: from 0 to below 1"),
             ("--betas 0.9", "--betas [0.9]: allowed: two numbers"),
@@ -123,5 +150,6 @@ mod tests {
         let small = "--width 16 --heads 2 --layers 1 --seq 8 --batch 1";
         assert_eq!(args(small).check(Some(1 << 20)), Ok(()));
         assert_eq!(args("--device cuda:1 --pin-memory").check(None), Ok(()));
+        assert_eq!(args("--model mlp").check(None), Ok(()));
     }
 }

@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::exit::{DONE, Exit, Outcome};
+use super::machine;
 use super::show_views::show_view;
-use super::words::{mebibytes, one_of};
+use super::standing::as_it_stands;
+use super::terminal;
+use super::words::{at_least, between, mebibytes, one_of, whole};
 use crate::report::{
     Account, Asked, Findings, Summary, creep_instant, find, peak_instant, render, render_findings, summarize,
 };
@@ -25,8 +27,8 @@ Examples:
   stepledger show 20260131 --step 42
   stepledger show --capacity-mb 16000
   stepledger show --json | jq '.ledger.peak'
-  stepledger show --peak --top 5     what was alive at the peak, by scope, and the 5 largest blocks
-  stepledger show --by scope         a line for each module: what it holds, what it takes
+  stepledger show --peak --top 5     what was alive at the peak, by scope
+  stepledger show --by scope         a line for each module
   stepledger show --timeline         a picture of the step's memory
   stepledger show --timeline --csv > step.csv";
 
@@ -43,14 +45,14 @@ pub struct ShowArgs {
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
     /// Look at this step alone instead of all measured ones
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<i64>)]
     step: Option<i64>,
     /// Show what was alive at the step's peak: by category, by scope, and the largest blocks
     #[arg(long, group = "view")]
     peak: bool,
     /// How many of the largest blocks to list
-    #[arg(long, value_name = "N", default_value = "20", requires = "peak", value_parser = top(), allow_negative_numbers = true)]
-    top: i64,
+    #[arg(long, value_name = "N", default_value = "20", requires = "peak", value_parser = at_least(1_usize), allow_negative_numbers = true)]
+    top: usize,
     /// Show one table of parts: parameters, gradients, states, activations, forward and backward time of each
     #[arg(long, value_name = "PART", group = "view")]
     by: Option<Part>,
@@ -61,8 +63,8 @@ pub struct ShowArgs {
     #[arg(long, requires = "timeline", conflicts_with = "json")]
     csv: bool,
     /// The picture's width in columns [default: COLUMNS, or the terminal's, or 100]
-    #[arg(long, value_name = "W", requires = "timeline", value_parser = width(), allow_negative_numbers = true)]
-    width: Option<i64>,
+    #[arg(long, value_name = "W", requires = "timeline", value_parser = between(NARROWEST, WIDEST), allow_negative_numbers = true)]
+    width: Option<usize>,
     /// The memory to fit into, in MiB, for the finding of what to try next [default: the device's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = mebibytes)]
     capacity_mb: Option<f64>,
@@ -90,18 +92,10 @@ pub enum View {
 
 impl ShowArgs {
     fn view(&self) -> Option<View> {
-        let timeline = || View::Timeline { csv: self.csv, width: self.width.map(|width| width as usize) };
-        let peak = self.peak.then_some(View::Peak { top: self.top as usize });
+        let timeline = || View::Timeline { csv: self.csv, width: self.width };
+        let peak = self.peak.then_some(View::Peak { top: self.top });
         peak.or(self.by.map(|Part::Scope| View::ByScope)).or_else(|| self.timeline.then(timeline))
     }
-}
-
-fn top() -> impl TypedValueParser<Value = i64> {
-    value_parser!(i64).range(1..)
-}
-
-fn width() -> impl TypedValueParser<Value = i64> {
-    value_parser!(i64).range(NARROWEST as i64..=WIDEST as i64)
 }
 
 pub fn show(args: &ShowArgs) -> Outcome {
@@ -124,7 +118,7 @@ pub fn read(dataset: &Dataset, only: Option<i64>) -> Result<Account, StoreError>
     let creep = creep_instant(dataset.run(), &steps, &ledger);
     let survivors = creep.map(|at_ns| dataset.alive_at(at_ns)).transpose()?.unwrap_or_default();
     let (phases, experiments) = (dataset.phases()?, dataset.experiments()?);
-    let run = dataset.run().clone();
+    let run = as_it_stands(dataset.run().clone(), dataset.dir(), machine::host().as_deref());
     let failure = run.out_of_memory.as_ref().map(|failed| dataset.alive_at(failed.at_ns));
     let alive_at_failure = failure.transpose()?.unwrap_or_default();
     Ok(Account { run, steps, phases, ledger, alive_at_peak, alive_at_failure, survivors, experiments })
@@ -145,7 +139,8 @@ pub fn print(summary: &Summary, asked: &Asked, json: bool) -> anyhow::Result<()>
     if json {
         write_json(&mut stdout, &Shown { summary, findings })?;
     } else {
-        write!(stdout, "{}\n{}", render(summary), render_findings(&findings))?;
+        let width = terminal::width(terminal::USUAL);
+        write!(stdout, "{}\n{}", render(summary, width), render_findings(&findings, width))?;
     }
     Ok(stdout.flush()?)
 }

@@ -2,6 +2,9 @@
 
 use std::env;
 
+/// What text is as wide as where nothing else is known.
+pub const USUAL: usize = 80;
+
 /// Its width in columns: what `COLUMNS` says, or the terminal's own, or `usual` where neither is known.
 pub fn width(usual: usize) -> usize {
     let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());

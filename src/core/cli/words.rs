@@ -1,5 +1,6 @@
-//! How the values of flags are read: closed sets of words, and sizes.
+//! How the values of flags are read: closed sets of words, sizes and numbers. What is wrong is told by what is allowed.
 
+use std::fmt::Display;
 use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -19,10 +20,60 @@ pub fn bytes_of(mb: f64) -> i64 {
     ((mb * 1024.0 * 1024.0) as i64).max(1)
 }
 
+/// Parses a whole number; which of them make sense is judged with the rest of the setting.
+pub fn whole<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "allowed: a whole number".to_owned())
+}
+
+/// Parses a whole number from `least` on.
+pub fn at_least<N>(least: N) -> impl Fn(&str) -> Result<N, String> + Clone
+where
+    N: FromStr + PartialOrd + Display + Clone,
+{
+    move |text| match text.parse() {
+        Ok(number) if number >= least => Ok(number),
+        _ => Err(format!("allowed: a whole number, {least} or more")),
+    }
+}
+
+/// Parses a whole number between two, both included.
+pub fn between<N>(least: N, most: N) -> impl Fn(&str) -> Result<N, String> + Clone
+where
+    N: FromStr + PartialOrd + Display + Clone,
+{
+    move |text| match text.parse() {
+        Ok(number) if number >= least && number <= most => Ok(number),
+        _ => Err(format!("allowed: a whole number, {least} to {most}")),
+    }
+}
+
+/// Parses a number.
+pub fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "allowed: a number".to_owned())
+}
+
 /// Parses one of `words`, which must be the spellings of `W`; help lists them.
 pub fn one_of<W>(words: &'static [&'static str]) -> impl TypedValueParser<Value = W>
 where
     W: FromStr<Err = UnknownWord> + Clone + Send + Sync + 'static,
 {
     PossibleValuesParser::new(words).try_map(|word| word.parse::<W>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_such_number_is_told_by_what_is_allowed() {
+        assert_eq!((whole::<i64>("-3"), at_least(1)("1"), between(40, 1000)("40")), (Ok(-3), Ok(1), Ok(40)));
+        for refused in [whole::<i64>("x"), whole("2.5"), whole("")] {
+            assert_eq!(refused.unwrap_err(), "allowed: a whole number");
+        }
+        for text in ["0", "-1", "x", "99999999999999999999"] {
+            assert_eq!(at_least(1_i64)(text).unwrap_err(), "allowed: a whole number, 1 or more", "{text}");
+            assert_eq!(between(40, 1000)(text).unwrap_err(), "allowed: a whole number, 40 to 1000", "{text}");
+        }
+        assert_eq!((number("1e-3"), number("fast")), (Ok(1e-3), Err("allowed: a number".to_owned())));
+    }
 }

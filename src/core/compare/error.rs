@@ -16,10 +16,11 @@ pub enum CompareError {
     Store(#[from] StoreError),
 
     #[error(
-        "no run, folder of runs or baseline in {} is called {name:?}; name one, or another folder with --out",
-        out.display()
+        "no run, folder of runs or baseline in {} is called {name:?}; {}",
+        out.display(),
+        if known.is_empty() { "name one, or another folder with --out".to_owned() } else { format!("there are: {known}") }
     )]
-    NothingCalled { name: String, out: PathBuf },
+    NothingCalled { name: String, out: PathBuf, known: String },
 
     #[error("run {run} cannot be compared: {why}")]
     Unusable { run: String, why: Unusable },

@@ -60,8 +60,8 @@ fn unsound(runs: &[&Repeat], margin: Margin) -> Option<String> {
     let rest = unsound.len().saturating_sub(NAMED);
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     let named = unsound.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    (!unsound.is_empty())
-        .then(|| format!("{} of {} runs are no sound units: {named}{rest}", unsound.len(), runs.len()))
+    let are = if unsound.len() == 1 { "is no sound unit" } else { "are no sound units" };
+    (!unsound.is_empty()).then(|| format!("{} of {} runs {are}: {named}{rest}", unsound.len(), runs.len()))
 }
 
 fn unknown_overhead(runs: &[&Repeat]) -> Option<String> {

@@ -7,7 +7,7 @@ use std::thread;
 use super::repeat::{RunTables, completed, peak_step};
 use super::side::{Gathering, Side};
 use super::{CompareError, Unusable};
-use crate::store::{Baselines, Dataset, StoreError, is_run, resolve, runs_in};
+use crate::store::{Baselines, Dataset, StoreError, is_run, resolve, runs_in, sides_in};
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,11 @@ pub enum Found {
 ///
 /// `out` goes first, so that what lies in the folder one happens to be in hides nothing.
 pub fn find(out: &Path, name: &str) -> Result<Found, CompareError> {
-    let nothing = || CompareError::NothingCalled { name: name.to_owned(), out: out.to_owned() };
+    let nothing = || CompareError::NothingCalled {
+        name: name.to_owned(),
+        out: out.to_owned(),
+        known: sides_in(out, name),
+    };
     if name.is_empty() {
         return Err(nothing());
     }
@@ -38,8 +42,10 @@ pub fn find(out: &Path, name: &str) -> Result<Found, CompareError> {
         return Ok(found);
     }
     resolve(out, Some(name)).map(Found::Run).map_err(|error| match (error, hollow(&[&in_out, path])) {
+        // Of runs that are not right in it: those of sweeps.
+        (StoreError::FolderOfRuns(_), Some(hollow)) => hollow.into(),
         (StoreError::NoRuns(_) | StoreError::NoSuchRun { .. }, Some(hollow)) => hollow.into(),
-        (StoreError::NoRuns(_), None) => nothing(),
+        (StoreError::NoRuns(_) | StoreError::NoSuchRun { .. }, None) => nothing(),
         (error, _) => error.into(),
     })
 }

@@ -37,7 +37,8 @@ pub fn unsound(pairs: &Pairs, margin: Margin) -> Option<String> {
     let first = reasons.next()?;
     Some(match reasons.count() {
         0 => first,
-        n => format!("{first} (and {n} more of {} runs)", 2 * pairs.len()),
+        1 => format!("{first} (1 more of the {} runs is no sound unit, either)", 2 * pairs.len()),
+        n => format!("{first} ({n} more of the {} runs are no sound units, either)", 2 * pairs.len()),
     })
 }
 

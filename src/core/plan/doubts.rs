@@ -89,6 +89,30 @@ fn a_kink_below_the_runs_is_not_said_to_lie_beyond_them() {
     assert!(notes.iter().any(|note| note.contains("a kink below them")), "{notes:?}");
 }
 
+/// The peaks move within the step: no line goes through all three, but theory has each.
+#[test]
+fn a_line_that_nothing_rests_on_is_not_doubted() {
+    let small = json!({"layers": 2, "width": 32, "heads": 2, "seq": 32, "checkpoint": "full"});
+    let runs = [2, 4, 8].map(|batch| toy(small.clone(), batch)).into();
+    let plan = plan(&request(runs, 8 * MIB)).unwrap();
+    let full = policy(&plan, "full");
+    assert_eq!(full.source, Some(Source::Theory), "{full:?}");
+    let told = full.notes.join("; ");
+    assert!(told.contains("theory has every measured peak right") && !told.contains("bad fit"), "{told}");
+}
+
+#[test]
+fn one_policy_that_was_not_measured_is_one() {
+    let run = |policy: &str, batch| Measured {
+        run_id: format!("{policy}-{batch}"),
+        ..toy(json!({"layers": 1, "checkpoint": policy}), batch)
+    };
+    let runs = vec![run("none", 2), run("none", 4), run("full", 2), run("full", 4)];
+    let plan = plan(&request(runs, 64 * MIB)).unwrap();
+    let told = plan.missing.iter().find(|line| line.starts_with("time of 1 policy that was not measured"));
+    assert!(told.is_some(), "{:?}", plan.missing);
+}
+
 /// Ids are given by hand, and `calibrate --noise` names its runs alike each time.
 #[test]
 fn runs_that_share_an_id_are_all_used_and_a_copy_is_none() {

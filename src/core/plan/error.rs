@@ -1,6 +1,7 @@
 //! What a plan cannot be made from, and the way out.
 
 use super::measured::NotUsed;
+use crate::record::count;
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,9 +10,11 @@ pub enum PlanError {
     Capacity(i64),
 
     #[error(
-        "a capacity of {capacity_bytes} bytes is less than the parameters alone take ({parameter_bytes}); the \
-         floor, one sequence with --checkpoint {checkpoint}, is {floor_bytes} bytes ({floor_mb} MiB): give that or \
-         more with --capacity-mb, or plan for a smaller model"
+        "a capacity of {} bytes is less than the parameters alone take ({}); the floor, one sequence with --checkpoint \
+         {checkpoint}, is {} bytes ({floor_mb} MiB): give that or more with --capacity-mb, or plan for a smaller model",
+        count(*capacity_bytes),
+        count(*parameter_bytes),
+        count(*floor_bytes)
     )]
     BelowParameters {
         capacity_bytes: i64,

@@ -3,9 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::select::plain;
+use crate::theory::ModelKind;
 
 /// Fields of a toy model's configuration that are no flags of the same name, or are planned.
 const NO_FLAG: &[&str] = &["batch", "checkpoint"];
+
+/// What older runs of the MLP could say, and no run of it can be told: it has no attention.
+const ATTENTION: &[&str] = &["heads", "attention"];
 
 /// The flags that make `config` where it differs from `defaults`, with this batch and policy. Fields without a
 /// default are no flags.
@@ -17,9 +21,10 @@ pub fn run_flags(
 ) -> Vec<String> {
     let mut flags = vec!["--batch".to_owned(), batch.to_string()];
     flags.extend(checkpoint.into_iter().flat_map(|policy| ["--checkpoint".to_owned(), policy.to_owned()]));
+    let is_mlp = config.get("model").and_then(Value::as_str) == Some(ModelKind::Mlp.as_str());
+    let no_flag = |field: &str| NO_FLAG.contains(&field) || is_mlp && ATTENTION.contains(&field);
     for (field, value) in config {
-        let known = defaults.get(field).filter(|_| !NO_FLAG.contains(&field.as_str()));
-        let Some(default) = known else { continue };
+        let Some(default) = defaults.get(field).filter(|_| !no_flag(field)) else { continue };
         let flag = format!("--{}", field.replace('_', "-"));
         match value {
             _ if same(value, default) => (),
@@ -60,5 +65,16 @@ mod tests {
             flags,
             "--batch 24 --checkpoint every:2 --layers 6 --betas 0.9,0.99 --threads 2 --master-weights"
         );
+    }
+
+    #[test]
+    fn the_mlp_is_told_nothing_of_attention() {
+        let defaults = json!({"model": "gpt", "heads": 4, "attention": "sdpa"});
+        let flags = |model: &str| {
+            let config = json!({"model": model, "heads": 2, "attention": "math"});
+            run_flags(config.as_object().unwrap(), defaults.as_object().unwrap(), 8, None).join(" ")
+        };
+        assert_eq!(flags("mlp"), "--batch 8 --model mlp");
+        assert_eq!(flags("gpt"), "--batch 8 --heads 2 --attention math");
     }
 }

@@ -25,7 +25,7 @@ pub enum CapacityFrom {
     Available,
     /// It is all the memory that the runs' device has, of which the rest of the machine needs some.
     Machine,
-    /// It is what a control group allows, as in a container, where that is less.
+    /// It is what a control group's limit leaves now, as in a container, where that is less.
     Cgroup,
 }
 
@@ -257,7 +257,7 @@ fn check_floor(evidence: &[Evidence], capacity_bytes: i64) -> Result<(), PlanErr
 const MIB: i64 = 1 << 20;
 
 /// The device whose kernels and allocator the theory is of.
-pub(super) const CPU: &str = "cpu";
+pub(crate) const CPU: &str = "cpu";
 
 /// The run that would tell what is null, or scaled from one batch. From theory alone, no policy's in particular.
 fn needs(

@@ -42,7 +42,10 @@ pub fn missing(
         missing.push("tokens/s: the runs do not say how many tokens a step has".to_owned());
     }
     if unrated > 0 && !runs.is_empty() {
-        missing.push(format!("time of {unrated} policies that were not measured; they are not ranked"));
+        missing.push(match unrated {
+            1 => "time of 1 policy that was not measured; it is not ranked".to_owned(),
+            _ => format!("time of {unrated} policies that were not measured; they are not ranked"),
+        });
     }
     missing
 }

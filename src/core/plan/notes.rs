@@ -9,8 +9,10 @@ use crate::stats::{LEAST_MARGIN, RelativeLine};
 /// One sentence for each doubt.
 pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
     let batch = plan.max_batch.map(|batch| batch.max(1));
-    let memory = evidence.peak.as_ref().map(|fit| peak_notes(fit, plan)).unwrap_or_default();
     let kink = batch.filter(|&batch| evidence.kink_ahead(batch)).map(|batch| kink_note(evidence, batch));
+    // Doubts of a line that nothing rests on would only contradict what does.
+    let fit = evidence.peak.as_ref().filter(|_| kink.is_none());
+    let memory = fit.map(|fit| peak_notes(fit, plan)).unwrap_or_default();
     let time = evidence.time.as_ref().zip(batch).map(|(time, batch)| time_notes(time, batch, plan));
     memory.into_iter().chain(kink).chain(time.unwrap_or_default()).collect()
 }
@@ -56,6 +58,12 @@ fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
 }
 
 fn kink_note(evidence: &Evidence, batch: i64) -> String {
+    let bent = |fit: &PeakFit| fit.line.worst_relative_residual > BAD_PEAK_RESIDUAL;
+    if evidence.peak.as_ref().is_some_and(bent) {
+        return format!(
+            "theory has every measured peak right, which no one line has: the peak at batch {batch} is theory's"
+        );
+    }
     let batches = evidence.batches();
     let place = match batches.first().zip(batches.last()) {
         Some((least, _)) if batch < *least => "below",

@@ -242,7 +242,7 @@ fn runs_of_several_workloads_are_refused_naming_the_fields_unless_one_is_chosen(
 fn a_capacity_that_makes_no_sense_is_refused_with_the_floor() {
     assert_eq!(plan(&request(Vec::new(), 0)).unwrap_err(), PlanError::Capacity(0));
     let error = plan(&request(Vec::new(), MIB)).unwrap_err().to_string();
-    for part in ["1048576 bytes", "3337216", "the floor, one sequence with --checkpoint", "MiB"] {
+    for part in ["1,048,576 bytes", "3,337,216", "the floor, one sequence with --checkpoint", "MiB"] {
         assert!(error.contains(part), "{part}: {error}");
     }
     // The floor that is told is enough, and one MiB less is not.

@@ -6,6 +6,7 @@ mod bytes;
 mod device;
 mod ids;
 pub(crate) mod instant;
+mod number;
 mod rates;
 mod rows;
 mod sink;
@@ -14,6 +15,7 @@ mod words;
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
 pub use ids::{id_tail, id_time};
+pub use number::count;
 pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,

@@ -67,18 +67,16 @@ pub const FACTS: &[&str] = &[
 ];
 
 impl ListedRun {
-    /// A run whose row could be read. `abandoned`: it says that it is running, and nobody writes it.
-    pub fn of(dir: String, run: &RunRow, rates: &StepRates, abandoned: bool) -> Self {
-        let status = if abandoned { "interrupted" } else { run.status.as_str() };
-        let reason = abandoned.then(|| "its process ended without closing it".to_owned());
+    /// A run whose row could be read, as it stands.
+    pub fn of(dir: String, run: &RunRow, rates: &StepRates) -> Self {
         ListedRun {
             run_id: run.run_id.clone(),
             dir,
             started_at: Some(instant(run.started_at)),
             finished_at: run.finished_at.map(instant),
             program: Some(run.program.clone()),
-            status: status.to_owned(),
-            reason: run.reason.clone().or(reason),
+            status: run.status.to_string(),
+            reason: run.reason.clone(),
             device: Some(run.device.clone()),
             host: run.machine.host.clone(),
             cpu: run.machine.cpu.clone(),

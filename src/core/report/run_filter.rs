@@ -2,88 +2,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::str::FromStr;
 
 use serde_json::Value;
 
 use super::listed_run::{FACTS, ListedRun};
-
-/// A condition such as `batch>=8`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
-    field: String,
-    relation: Relation,
-    value: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relation {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
-}
-
-/// The longer ones first, since `<` begins `<=`.
-const RELATIONS: [(&str, Relation); 7] = [
-    ("!=", Relation::Unequal),
-    ("<=", Relation::AtMost),
-    (">=", Relation::AtLeast),
-    ("==", Relation::Equal),
-    ("=", Relation::Equal),
-    ("<", Relation::Less),
-    (">", Relation::Greater),
-];
-
-impl FromStr for Condition {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let at = text.find(['=', '!', '<', '>']).filter(|&at| at > 0);
-        let split = at.and_then(|at| {
-            let (field, rest) = text.split_at(at);
-            let (word, relation) = RELATIONS.iter().find(|(word, _)| rest.starts_with(word))?;
-            Some((field, *relation, &rest[word.len()..]))
-        });
-        let (field, relation, value) =
-            split.ok_or_else(|| "write FIELD=VALUE, or with != < <= > >= in place of =".to_owned())?;
-        Ok(Condition { field: field.trim().to_owned(), relation, value: value.trim().to_owned() })
-    }
-}
-
-impl Condition {
-    /// Whether a run meets it. Numbers are compared as numbers, all else by its letters; `null` means that the run
-    /// has no such value, which is never less or more than anything.
-    pub fn holds(&self, run: &ListedRun) -> bool {
-        let has = run.field(&self.field);
-        let order = match (&has, self.value.as_str()) {
-            (Value::Null, "null") => Some(Ordering::Equal),
-            (Value::Null, _) | (_, "null") => None,
-            _ => Some(compare_to_text(&has, &self.value)),
-        };
-        match self.relation {
-            Relation::Equal => order == Some(Ordering::Equal),
-            Relation::Unequal => order != Some(Ordering::Equal),
-            Relation::Less => order == Some(Ordering::Less),
-            Relation::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-            Relation::Greater => order == Some(Ordering::Greater),
-            Relation::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-        }
-    }
-}
-
-fn compare_to_text(value: &Value, text: &str) -> Ordering {
-    match (value.as_f64(), text.parse::<f64>()) {
-        (Some(one), Ok(other)) => one.total_cmp(&other),
-        _ => plain(value).as_str().cmp(text),
-    }
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
+use super::run_condition::{Condition, plain};
 
 /// What to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -245,38 +168,6 @@ mod tests {
     fn ids(selection: &Selection) -> Vec<String> {
         let runs = vec![run("a", 2, Some(9.5)), run("b", 8, None), run("c", 4, Some(10.0))];
         selection.of(runs).unwrap().into_iter().map(|run| run.run_id).collect()
-    }
-
-    #[test]
-    fn conditions_hold_as_written() {
-        for (condition, expected) in [
-            ("batch=8", "b"),
-            ("batch == 8.0", "b"),
-            ("batch!=8", "ca"),
-            ("batch<4", "a"),
-            ("batch<=4", "ca"),
-            ("batch>4", "b"),
-            ("batch>=4", "bc"),
-            // As numbers, not as letters.
-            ("step_ms<10", "a"),
-            ("step_ms=null", "b"),
-            ("step_ms!=null", "ca"),
-            ("checkpoint=none", "bca"),
-            ("config.batch=2", "a"),
-            ("loader.workers=2", "bca"),
-            ("started>2026-01-03", "bc"),
-            ("id=c", "c"),
-        ] {
-            let conditions = vec![condition.parse().unwrap()];
-            assert_eq!(
-                ids(&Selection { conditions, ..Selection::default() }).concat(),
-                expected,
-                "{condition}"
-            );
-        }
-        for bad in ["batch", "=8", "", "batch~8"] {
-            assert!(bad.parse::<Condition>().unwrap_err().contains("FIELD=VALUE"), "{bad}");
-        }
     }
 
     #[test]

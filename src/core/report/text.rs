@@ -9,18 +9,20 @@ use super::tables::{put, table};
 use super::text_rates::product_rate;
 use super::text_step::step_line;
 use super::units::{bytes, count, ms, number, pct, share_pct, threads};
+use super::wrap::{prose, wrap_at};
 use super::{text_device, text_out_of_memory};
 use crate::record::{Category, Moment, Phase, RECOMPUTE};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
 const PEAK_PARTS: usize = 10;
 
-/// The whole account: what ran, where time and memory went, and what is missing.
-pub fn render(summary: &Summary) -> String {
+/// The whole account: what ran, where time and memory went, and what is missing; sentences in lines that suit a terminal
+/// of so many columns.
+pub fn render(summary: &Summary, width: usize) -> String {
     let sections = [
-        heading(summary),
+        heading(summary, prose(width)),
         summary.out_of_memory.as_ref().map(text_out_of_memory::render).unwrap_or_default(),
-        step_line(summary),
+        step_line(summary, prose(width)),
         phases(summary),
         scopes(summary),
         summary.products.as_ref().map(product_rate).unwrap_or_default(),
@@ -28,12 +30,12 @@ pub fn render(summary: &Summary) -> String {
         peak(summary),
         instruments(summary),
         experiments(summary),
-        missing(summary),
+        missing(summary, prose(width)),
     ];
     sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn heading(summary: &Summary) -> String {
+fn heading(summary: &Summary, width: usize) -> String {
     let machine = &summary.machine;
     let mut lines = vec![format!("run {}  ({})", summary.run_id, status(summary))];
     let parameters = summary.parameters.map(|n| format!(", {} parameters", count(n))).unwrap_or_default();
@@ -46,15 +48,12 @@ fn heading(summary: &Summary) -> String {
     let torch = summary.versions.torch.as_deref().map(|v| format!(", libtorch {v}")).unwrap_or_default();
     lines.extend(text_device::facts(&summary.device_facts));
     lines.push(format!("  {cpu}{with}{torch}, stepledger {}", summary.versions.stepledger));
-    lines.join("\n")
+    lines.iter().map(|line| wrap_at(line, 2, width)).collect::<Vec<_>>().join("\n")
 }
 
 fn status(summary: &Summary) -> String {
-    match (&summary.reason, summary.status) {
-        (Some(reason), status) => format!("{status}: {reason}"),
-        (None, "running") => "running, or killed".to_owned(),
-        (None, status) => status.to_owned(),
-    }
+    let reason = summary.reason.as_ref().map(|reason| format!(": {reason}"));
+    format!("{}{}", summary.status, reason.unwrap_or_default())
 }
 
 /// A configuration in one line; what is not set is left out.
@@ -249,10 +248,11 @@ fn experiments(summary: &Summary) -> String {
     format!("Experiments\n{}", put(&table))
 }
 
-fn missing(summary: &Summary) -> String {
+fn missing(summary: &Summary, width: usize) -> String {
     if summary.missing.is_empty() {
         return String::new();
     }
-    let lines: Vec<_> = summary.missing.iter().map(|signal| format!("  {signal}")).collect();
+    let lines: Vec<_> =
+        summary.missing.iter().map(|signal| wrap_at(&format!("  {signal}"), 4, width)).collect();
     format!("Missing\n{}", lines.join("\n"))
 }

@@ -1,10 +1,10 @@
-//! A comparison as text for a terminal of 80 columns.
+//! A comparison as text for a terminal.
 
 use serde_json::Value;
 
 use super::tables::{put, table};
 use super::units::{bytes, count, ms};
-use super::wrap::wrap;
+use super::wrap::{prose, wrap_at};
 use crate::compare::{
     Comparison, Difference, FieldKind, Judged, LossesCompared, MarginSource, Metric, Quantity, Repeats,
     SideTails, Verdict, range_pct, signed_pct,
@@ -13,42 +13,44 @@ use crate::compare::{
 /// The most runs of a side that are told of one by one.
 const NAMED: usize = 10;
 
-/// The whole comparison: what was compared, what differs, the verdict, and the numbers.
-pub fn render_comparison(comparison: &Comparison) -> String {
+/// The whole comparison: what was compared, what differs, the verdict, and the numbers; sentences as suits a terminal of
+/// so many columns.
+pub fn render_comparison(comparison: &Comparison, width: usize) -> String {
+    let width = prose(width);
     let sections = [
-        sides(comparison),
-        differs(comparison),
-        verdict(comparison),
+        sides(comparison, width),
+        differs(comparison, width),
+        verdict(comparison, width),
         metrics(comparison),
         memory(comparison),
         tails(comparison),
-        losses(&comparison.losses),
-        list("Notes", &comparison.notes),
-        gate(&comparison.gate),
+        losses(&comparison.losses, width),
+        list("Notes", &comparison.notes, width),
+        gate(&comparison.gate, width),
     ];
     sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn sides(comparison: &Comparison) -> String {
+fn sides(comparison: &Comparison, width: usize) -> String {
     let lines = [("base", &comparison.base), ("candidate", &comparison.candidate)];
-    lines.iter().flat_map(|(role, side)| side_lines(role, side)).collect::<Vec<_>>().join("\n")
+    lines.iter().flat_map(|(role, side)| side_lines(role, side, width)).collect::<Vec<_>>().join("\n")
 }
 
-fn side_lines(role: &str, side: &Repeats) -> Vec<String> {
+fn side_lines(role: &str, side: &Repeats, width: usize) -> Vec<String> {
     let runs = match side.runs.as_slice() {
         [one] if *one == side.name => String::new(),
         [one] => format!(" (run {one})"),
         several => format!(" ({} runs)", several.len()),
     };
     let mut lines = vec![format!("{role:<9}  {}{runs}", side.name)];
-    lines.extend(cut_off(side).map(|text| wrapped(&text, 11)));
+    lines.extend(cut_off(side).map(|text| wrapped(&text, 11, width)));
     let left_out = side.left_out.iter().map(|run| format!("left out: {}: {}", run.run, run.why));
     let others = more(side.left_out.len()).map(|more| format!("left out:{more}"));
-    lines.extend(left_out.take(NAMED).chain(others).map(|text| wrapped(&text, 11)));
+    lines.extend(left_out.take(NAMED).chain(others).map(|text| wrapped(&text, 11, width)));
     if !side.unpaired.is_empty() {
         let named = side.unpaired.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let others = more(side.unpaired.len()).unwrap_or_default();
-        lines.push(wrapped(&format!("without a partner on the other side: {named}{others}"), 11));
+        lines.push(wrapped(&format!("without a partner on the other side: {named}{others}"), 11, width));
     }
     lines
 }
@@ -72,11 +74,11 @@ fn cut_off(side: &Repeats) -> Option<String> {
     Some(format!("cut off as warm-up: {cut} of {} measured steps", span(&side.measured_steps)?))
 }
 
-fn differs(comparison: &Comparison) -> String {
+fn differs(comparison: &Comparison, width: usize) -> String {
     if comparison.differences.is_empty() {
         return "Differs: nothing that was recorded".to_owned();
     }
-    let lines = comparison.differences.iter().map(difference).collect::<Vec<_>>();
+    let lines = comparison.differences.iter().map(|found| difference(found, width)).collect::<Vec<_>>();
     let changed = comparison.differences.iter().filter(|d| d.kind.has_effects()).count();
     let variables = match changed {
         0 => "nothing that results depend on",
@@ -86,7 +88,7 @@ fn differs(comparison: &Comparison) -> String {
     format!("Differs ({variables})\n{}", lines.join("\n"))
 }
 
-fn difference(difference: &Difference) -> String {
+fn difference(difference: &Difference, width: usize) -> String {
     let plain = |value: &Option<Value>| match value {
         None | Some(Value::Null) => "(absent)".to_owned(),
         Some(Value::String(text)) => text.clone(),
@@ -95,10 +97,10 @@ fn difference(difference: &Difference) -> String {
     let kind = if difference.kind == FieldKind::Choice { "" } else { difference.kind.as_str() };
     let line =
         format!("{}: {} → {}", difference.field, plain(&difference.base), plain(&difference.candidate));
-    wrapped(&if kind.is_empty() { line } else { format!("{line} ({kind})") }, 2)
+    wrapped(&if kind.is_empty() { line } else { format!("{line} ({kind})") }, 2, width)
 }
 
-fn verdict(comparison: &Comparison) -> String {
+fn verdict(comparison: &Comparison, width: usize) -> String {
     let of = match comparison.quantity {
         Quantity::Step => "time of a step",
         Quantity::Token => "time a token: steps have different numbers of them",
@@ -111,9 +113,9 @@ fn verdict(comparison: &Comparison) -> String {
     let pairs =
         if comparison.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", comparison.pairs) };
     let few = if comparison.provisional { "; 5 pairs would be enough" } else { "" };
-    let verdict = wrapped(&format!("Verdict: {word}{provisional} ({of})"), 0);
+    let verdict = wrapped(&format!("Verdict: {word}{provisional} ({of})"), 0, width);
     let evidence = format!("evidence: {}, {pairs}{few}; {}", comparison.evidence, margin(comparison));
-    format!("{verdict}\n{}\n{}", wrapped(&comparison.reason, 2), wrapped(&evidence, 2))
+    format!("{verdict}\n{}\n{}", wrapped(&comparison.reason, 2, width), wrapped(&evidence, 2, width))
 }
 
 /// The margin, and where it comes from.
@@ -211,7 +213,7 @@ fn tails(comparison: &Comparison) -> String {
     put(&table)
 }
 
-fn losses(losses: &LossesCompared) -> String {
+fn losses(losses: &LossesCompared, width: usize) -> String {
     let mut sentences = vec![match losses {
         LossesCompared { same: None, .. } => "no step has a loss on both sides".to_owned(),
         LossesCompared { same: Some(true), steps, .. } => {
@@ -233,7 +235,7 @@ fn losses(losses: &LossesCompared) -> String {
         let first = "the runs of a side have different ones, and those of its first run are compared";
         sentences.push(first.to_owned());
     }
-    wrapped(&format!("Losses: {}", sentences.join("; ")), 0)
+    wrapped(&format!("Losses: {}", sentences.join("; ")), 0, width)
 }
 
 fn differing(losses: &LossesCompared, first: i64) -> String {
@@ -245,22 +247,22 @@ fn differing(losses: &LossesCompared, first: i64) -> String {
     format!("they differ from step {first} on{}{}", largest.unwrap_or_default(), end.unwrap_or_default())
 }
 
-fn list(title: &str, lines: &[String]) -> String {
+fn list(title: &str, lines: &[String], width: usize) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let lines: Vec<String> = lines.iter().map(|line| wrapped(line, 2)).collect();
+    let lines: Vec<String> = lines.iter().map(|line| wrapped(line, 2, width)).collect();
     format!("{title}\n{}", lines.join("\n"))
 }
 
-fn gate(judged: &[Judged]) -> String {
+fn gate(judged: &[Judged], width: usize) -> String {
     let line = |judged: &Judged| format!("{}: {} ({})", judged.condition, judged.outcome, judged.why);
-    list("Gate", &judged.iter().map(line).collect::<Vec<_>>())
+    list("Gate", &judged.iter().map(line).collect::<Vec<_>>(), width)
 }
 
 /// A sentence in lines of a terminal, every line indented; what follows the first a little more.
-fn wrapped(text: &str, indent: usize) -> String {
-    wrap(&format!("{:indent$}{text}", ""), indent + 2)
+fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    wrap_at(&format!("{:indent$}{text}", ""), indent + 2, width)
 }
 
 #[cfg(test)]
@@ -281,7 +283,7 @@ mod tests {
             unpaired: names(n).collect(),
             left_out: left_out(n),
         };
-        let text = |n: usize| side_lines("base", &side(n)).join("\n");
+        let text = |n: usize| side_lines("base", &side(n), 80).join("\n");
         let (few, many) = (text(NAMED), text(1000));
         assert!(few.contains("r-9: it is a copy") && !few.contains("more"), "{few}");
         assert!(

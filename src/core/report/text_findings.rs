@@ -8,10 +8,11 @@ use super::tables::{put, table};
 use super::text::settings;
 use super::text_rates::{flops, gigabytes};
 use super::units::{bytes, ms, number, pct};
+use super::wrap::{prose, wrap_at};
 use crate::rules::ExperimentRecord;
 
-/// The findings of a run, each with the numbers it rests on.
-pub fn render_findings(findings: &Findings) -> String {
+/// The findings of a run, each with the numbers it rests on, for a terminal of so many columns.
+pub fn render_findings(findings: &Findings, width: usize) -> String {
     let mut lines = vec!["Findings (the rules' thresholds are teaching heuristics)".to_owned()];
     lines.extend(step(findings));
     lines.extend(hotspots(findings));
@@ -22,7 +23,8 @@ pub fn render_findings(findings: &Findings) -> String {
     lines.extend(next(findings));
     let silent = findings.abstained.iter();
     lines.extend(silent.map(|abstention| format!("  {} says nothing: {}", abstention.rule, abstention.why)));
-    let mut text = lines.join("\n") + "\n";
+    let wrapped = lines.iter().flat_map(|line| line.lines()).map(|line| wrap_at(line, 6, prose(width)));
+    let mut text = wrapped.collect::<Vec<_>>().join("\n") + "\n";
     if !findings.ledger.is_empty() {
         text += &format!("\nMemory in theory and as measured\n{}\n", ledger(&findings.ledger));
     }
@@ -131,7 +133,7 @@ fn ledger(lines: &[LedgerLine]) -> String {
 }
 
 /// One experiment: what was changed, what came of it, and what that is worth.
-pub fn render_experiment(record: &ExperimentRecord) -> String {
+pub fn render_experiment(record: &ExperimentRecord, width: usize) -> String {
     let value =
         |value: &Option<serde_json::Value>| value.as_ref().map_or("(absent)".to_owned(), |v| v.to_string());
     let variable = &record.variable;
@@ -147,14 +149,15 @@ pub fn render_experiment(record: &ExperimentRecord) -> String {
             result.change_pct.map(|change| format!("{change:+.1} %")).unwrap_or_default(),
         ]);
     }
+    let width = prose(width);
+    let evidence = format!("Evidence: {}; {}", record.evidence.level, record.evidence.why);
     format!(
-        "Fixed: {}\n\n{}: {} → {}\n{}\n\nEvidence: {}; {}\n",
-        settings(&fixed),
+        "{}\n\n{}: {} → {}\n{}\n\n{}\n",
+        wrap_at(&format!("Fixed: {}", settings(&fixed)), 2, width),
         variable.field,
         value(&variable.baseline),
         value(&variable.changed),
         put(&table),
-        record.evidence.level,
-        record.evidence.why
+        wrap_at(&evidence, 2, width)
     )
 }

@@ -2,10 +2,10 @@
 
 use super::text::settings;
 use super::text_plan_answer::{segments, verdict};
-use super::text_policies::{bound, name, policies, rows, whole};
+use super::text_policies::{FASTER, bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
-use super::wrap::wrap;
+use super::wrap::{prose, wrap_at, wrap_command};
 use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD, more_than_told};
 use crate::theory::ProductsAtMost;
 
@@ -13,22 +13,23 @@ use crate::theory::ProductsAtMost;
 const LISTED: usize = 8;
 
 /// What fits, what is best and why, and what to know before trusting it; tables at most as wide as `width` columns
-/// where they can be.
+/// where they can be, and sentences as suits so wide a terminal.
 pub fn render_plan(plan: &Plan, width: usize) -> String {
+    let lines = prose(width);
     let sections = [
-        heading(plan),
+        heading(plan, lines),
         fitting(plan, width),
-        verdict(plan),
-        plan.placement.as_ref().map(segments).unwrap_or_default(),
-        listed("Notes", plan.policies.iter().flat_map(notes)),
-        needs(plan),
-        not_used(plan),
-        listed("Missing", plan.missing.iter().cloned()),
+        verdict(plan, lines),
+        plan.placement.as_ref().map(|placement| segments(placement, lines)).unwrap_or_default(),
+        listed("Notes", plan.policies.iter().flat_map(notes), lines),
+        needs(plan, lines),
+        not_used(plan, lines),
+        listed("Missing", plan.missing.iter().cloned(), lines),
     ];
     sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn heading(plan: &Plan) -> String {
+fn heading(plan: &Plan, width: usize) -> String {
     let program = plan.base.program.as_deref().or_else(|| plan.base.config.get("model")?.as_str());
     let mut config = plan.base.config.clone();
     for planned in ["batch", "checkpoint", "steps", "warmup", "seed"] {
@@ -38,7 +39,7 @@ fn heading(plan: &Plan) -> String {
         CapacityFrom::Asked => "",
         CapacityFrom::Available => ", what this machine has available now",
         CapacityFrom::Machine => ", all of the machine's memory",
-        CapacityFrom::Cgroup => ", all that a cgroup leaves of the machine's memory",
+        CapacityFrom::Cgroup => ", what a cgroup leaves of this machine's memory now",
     };
     let what = format!(
         "Plan for {} ({} bytes{all}): {} on {}",
@@ -47,27 +48,37 @@ fn heading(plan: &Plan) -> String {
         program.unwrap_or("a program"),
         plan.base.device,
     );
-    format!("{}\n{}", wrap(&what, 2), wrap(&format!("  {}", settings(&config)), 2))
+    let config = format!("  {}", settings(&config));
+    format!("{}\n{}", wrap_at(&what, 2, width), wrap_at(&config, 2, width))
 }
 
 fn fitting(plan: &Plan, width: usize) -> String {
     let shown: Vec<&PolicyPlan> = plan.policies.iter().filter(|policy| is_shown(plan, policy)).collect();
     let more = plan.policies.len() - shown.len();
     let more = (more > 0).then(|| format!("\n and {more} other sizes of segments (--json has them)"));
-    let none = shown.iter().any(|policy| policy.max_batch == Some(0));
-    let none = none.then_some("\n none: not even one sequence fits, and the numbers are of one");
     format!(
         "The largest batch that fits, and what it is predicted to take\n{}{}{}{}{}",
         policies(&shown, width),
         more.unwrap_or_default(),
-        none.unwrap_or_default(),
-        at_most(plan, &shown),
-        intervals(plan)
+        words(&shown),
+        at_most(plan, &shown, prose(width)),
+        intervals(plan, prose(width))
     )
 }
 
+/// What the words in the table mean that do not say it themselves.
+fn words(shown: &[&PolicyPlan]) -> String {
+    let any = |is: fn(&PolicyPlan) -> bool| shown.iter().any(|policy| is(policy));
+    let none = any(|policy| policy.max_batch == Some(0));
+    let none = none.then(|| "\n batch 0: not even one sequence fits, and the numbers are of one".to_owned());
+    let faster = any(|policy| policy.faster.is_some());
+    let faster =
+        faster.then(|| format!("\n {FASTER}: a smaller batch, measured, that is faster for its size"));
+    [none, faster].into_iter().flatten().collect()
+}
+
 /// What theory's bounds of time rest on, where there are any to see.
-fn at_most(plan: &Plan, shown: &[&PolicyPlan]) -> String {
+fn at_most(plan: &Plan, shown: &[&PolicyPlan], width: usize) -> String {
     let Some(products) = &plan.products_at_most else { return String::new() };
     if shown.iter().all(|policy| bound(policy).is_none()) {
         return String::new();
@@ -77,7 +88,7 @@ fn at_most(plan: &Plan, shown: &[&PolicyPlan]) -> String {
         " tokens/s, theory: at most, if the step were its matrix products alone, at {} ({dtype}, {source}: {what})",
         flops(*tflop_s)
     );
-    format!("\n{}", wrap(&text, 1))
+    format!("\n{}", wrap_at(&text, 1, width))
 }
 
 /// Of many sizes of segments only those that were measured or that something is said of.
@@ -96,10 +107,14 @@ fn is_shown(plan: &Plan, policy: &PolicyPlan) -> bool {
 }
 
 /// The intervals of prediction, for those that have one.
-fn intervals(plan: &Plan) -> String {
+fn intervals(plan: &Plan, width: usize) -> String {
     let lines: Vec<String> = plan.policies.iter().flat_map(rows).filter_map(|row| interval(&row)).collect();
     let heading = format!("{:.0} % intervals of one more run", 100.0 * plan.confidence);
-    if lines.is_empty() { String::new() } else { format!("\n\n{}", listed(&heading, lines.into_iter())) }
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("\n\n{}", listed(&heading, lines.into_iter(), width))
+    }
 }
 
 fn interval(row: &PolicyPlan) -> Option<String> {
@@ -131,29 +146,31 @@ fn notes(policy: &PolicyPlan) -> Vec<String> {
 /// How many commands are told; the others are like them.
 const COMMANDS: usize = 3;
 
-fn needs(plan: &Plan) -> String {
+fn needs(plan: &Plan, width: usize) -> String {
     let mut needing: Vec<&PolicyPlan> =
         plan.policies.iter().filter(|policy| policy.needs.is_some()).collect();
     // What was measured once is nearest to being known.
     needing.sort_by_key(|policy| policy.fit.is_none());
     let told = needing.iter().take(COMMANDS).filter_map(|policy| {
         let what = if policy.fit.is_some() { "needs a second run" } else { "was not measured" };
-        Some(format!("{} {what}: {}", name(policy), policy.needs.as_ref()?))
+        let command = wrap_command(&format!("    {}", policy.needs.as_ref()?), 6, width);
+        Some(format!("  {} {what}:\n{command}", name(policy)))
     });
     let more = needing.len().saturating_sub(COMMANDS);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    listed("What would tell more", told.chain(more))
+    let more = (more > 0).then(|| format!("  and {more} more"));
+    let lines: Vec<String> = told.chain(more).collect();
+    if lines.is_empty() { String::new() } else { format!("What would tell more\n{}", lines.join("\n")) }
 }
 
-fn not_used(plan: &Plan) -> String {
+fn not_used(plan: &Plan, width: usize) -> String {
     let told = plan.not_used.iter().take(RUNS_TOLD).map(|run| format!("{}: {}", run.run, run.why));
     let more = more_than_told(plan.not_used.len())
         .map(|more| format!("and {} more (--json has them)", count(more as i64)));
-    listed("Not used", told.chain(more))
+    listed("Not used", told.chain(more), width)
 }
 
-fn listed(heading: &str, lines: impl Iterator<Item = String>) -> String {
-    let lines: Vec<String> = lines.map(|line| wrap(&format!("  {line}"), 4)).collect();
+fn listed(heading: &str, lines: impl Iterator<Item = String>, width: usize) -> String {
+    let lines: Vec<String> = lines.map(|line| wrap_at(&format!("  {line}"), 4, width)).collect();
     if lines.is_empty() { String::new() } else { format!("{heading}\n{}", lines.join("\n")) }
 }
 
@@ -165,13 +182,38 @@ mod tests {
     use crate::plan::{NotUsed, Request, plan};
 
     #[test]
+    fn sentences_are_as_wide_as_the_terminal_up_to_what_reads_well() {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa"});
+        let plan = plan(&Request::from_theory(config.as_object().unwrap().clone(), 64 << 20)).unwrap();
+        let widest =
+            |width| render_plan(&plan, width).lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest(70) <= 70 && (71..=80).contains(&widest(80)) && (81..=100).contains(&widest(200)));
+    }
+
+    /// What a line is broken by a shell goes on after.
+    #[test]
+    fn commands_can_be_copied_as_they_stand() {
+        let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
+            "attention": "sdpa"});
+        let mut plan = plan(&Request::from_theory(config.as_object().unwrap().clone(), 64 << 20)).unwrap();
+        plan.policies[1].needs = Some(format!("stepledger run{}", " --layers 4".repeat(12)));
+        let told = needs(&plan, 80);
+        assert!(
+            told.starts_with("What would tell more\n  full was not measured:\n    stepledger run "),
+            "{told}"
+        );
+        assert_eq!(told.matches(" \\\n      --layers").count(), 2, "{told}");
+    }
+
+    #[test]
     fn of_a_thousand_runs_that_are_not_used_five_are_told() {
         let config = json!({"model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "batch": 8,
             "attention": "sdpa"});
         let request = Request::from_theory(config.as_object().unwrap().clone(), 64 << 20);
         let told = |n: usize| {
             let run = |n: usize| NotUsed { run: format!("run-{n}"), why: "it did not complete".to_owned() };
-            let text = not_used(&Plan { not_used: (0..n).map(run).collect(), ..plan(&request).unwrap() });
+            let text = not_used(&Plan { not_used: (0..n).map(run).collect(), ..plan(&request).unwrap() }, 80);
             (text.lines().count(), text.lines().last().unwrap_or_default().to_owned())
         };
         assert_eq!(told(0).0, 0);

@@ -2,14 +2,14 @@
 
 use super::text_policies::{name, whole};
 use super::units::{bytes, count, ms};
-use super::wrap::{wrap, wrap_command};
-use crate::plan::{CapacityFrom, Placement, Plan, RankedBy, Segmented};
+use super::wrap::{wrap_at, wrap_command};
+use crate::plan::{CPU, CapacityFrom, Placement, Plan, RankedBy, Segmented, Source};
 use crate::record::EvidenceLevel;
 use crate::stats::{ENOUGH_PAIRS, FEWEST_STEPS};
 
 /// What is best and why, and what that rests on.
-pub fn verdict(plan: &Plan) -> String {
-    let Some(best) = &plan.best else { return nothing_fits(plan) };
+pub fn verdict(plan: &Plan, width: usize) -> String {
+    let Some(best) = &plan.best else { return nothing_fits(plan, width) };
     let named =
         |checkpoint: &Option<String>| checkpoint.clone().unwrap_or_else(|| "the program as it is".to_owned());
     let at = &best.at;
@@ -28,28 +28,43 @@ pub fn verdict(plan: &Plan) -> String {
             "matrix products a token, then the larger batch, as no rate was measured (--from)"
         }
     };
+    let told = |sentence: &str| wrap_at(sentence, 2, width);
     let mut lines = vec![
-        wrap(
-            &format!("Best: batch {} with checkpoint {}: {predicted}", at.batch, named(&best.checkpoint)),
-            2,
-        ),
-        wrap_command(&format!("  {}", best.command), 4),
+        told(&format!(
+            "Best: batch {} with checkpoint {}: {predicted}",
+            count(at.batch),
+            named(&best.checkpoint)
+        )),
+        wrap_command(&format!("  {}", best.command), 4, width),
     ];
-    lines.extend(others_need(plan.capacity_from).map(|warning| wrap(&warning, 2)));
+    let warnings = [theory_of_another_device(plan), others_need(plan.capacity_from)];
+    lines.extend(warnings.into_iter().flatten().map(|warning| told(&warning)));
     if let Some(second) = &plan.runner_up {
-        lines.push(wrap(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost), 2));
+        lines.push(told(&format!("Runner-up: {}; {}.", named(&second.checkpoint), second.why_it_lost)));
     }
     let evidence = format!("Evidence: {}{}.", plan.evidence, why_no_more(plan).unwrap_or_default());
-    lines.push(wrap(&format!("The ranking rests on {rests}. {evidence}"), 2));
+    lines.push(told(&format!("The ranking rests on {rests}. {evidence}")));
     lines.join("\n")
+}
+
+/// A GPU's allocator rounds up and keeps memory for its libraries, and its kernels need other room than a CPU's.
+fn theory_of_another_device(plan: &Plan) -> Option<String> {
+    let best = plan.best.as_ref()?;
+    let policy = plan.policies.iter().find(|policy| policy.checkpoint == best.checkpoint)?;
+    let device = &plan.base.device;
+    (device != CPU && policy.source == Some(Source::Theory)).then(|| {
+        format!("Warning: this peak is theory for a CPU, not for {device}, where more may be needed; measured runs (--from) tell.")
+    })
 }
 
 /// A peak is what libtorch's allocator hands out: where nobody has set memory aside, nothing is left for the rest.
 fn others_need(capacity: CapacityFrom) -> Option<String> {
     let whose = match capacity {
         CapacityFrom::Asked => return None,
-        CapacityFrom::Available => "libtorch itself, and whatever starts meanwhile, get",
-        CapacityFrom::Machine | CapacityFrom::Cgroup => "the system, other programs and libtorch itself get",
+        CapacityFrom::Available | CapacityFrom::Cgroup => {
+            "libtorch itself, and whatever starts meanwhile, get"
+        }
+        CapacityFrom::Machine => "the system, other programs and libtorch itself get",
     };
     Some(format!("Warning: {whose} none of this capacity; leave room for them with --capacity-mb."))
 }
@@ -66,7 +81,7 @@ fn why_no_more(plan: &Plan) -> Option<String> {
     })
 }
 
-fn nothing_fits(plan: &Plan) -> String {
+fn nothing_fits(plan: &Plan, width: usize) -> String {
     let least = plan
         .policies
         .iter()
@@ -74,7 +89,7 @@ fn nothing_fits(plan: &Plan) -> String {
         .min_by_key(|p| p.0);
     let Some((floor, policy)) = least else { return "Nothing is known to fit.".to_owned() };
     let mib = floor / (1 << 20) + i64::from(floor % (1 << 20) > 0);
-    wrap(
+    wrap_at(
         &format!(
             "Nothing fits: one sequence takes {} at the least, with checkpoint {}. Give --capacity-mb {mib} or more, \
              or plan for a smaller model or shorter sequences.",
@@ -82,11 +97,12 @@ fn nothing_fits(plan: &Plan) -> String {
             name(policy)
         ),
         2,
+        width,
     )
 }
 
 /// Also where nothing fits: what takes the least then tells how much is lacking.
-pub fn segments(placement: &Placement) -> String {
+pub fn segments(placement: &Placement, width: usize) -> String {
     let size = |size: &Segmented| match size.theory_max_batch {
         0 => format!(
             "{} ({}, {} for one sequence)",
@@ -106,7 +122,7 @@ pub fn segments(placement: &Placement) -> String {
         size(&placement.for_memory),
         size(&placement.square_root)
     );
-    wrap(&text, 2)
+    wrap_at(&text, 2, width)
 }
 
 #[cfg(test)]
@@ -125,20 +141,35 @@ mod tests {
 
     #[test]
     fn a_capacity_that_nobody_asked_for_is_warned_of_beside_the_command() {
-        let told = |capacity_from| verdict(&Plan { capacity_from, ..deep(4, 64) }).replace("\n  ", " ");
+        let told = |capacity_from| verdict(&Plan { capacity_from, ..deep(4, 64) }, 80).replace("\n  ", " ");
         assert!(!told(CapacityFrom::Asked).contains("Warning"), "{}", told(CapacityFrom::Asked));
         for (from, whose) in [
             (CapacityFrom::Available, "libtorch itself"),
             (CapacityFrom::Machine, "the system"),
-            (CapacityFrom::Cgroup, "the system"),
+            (CapacityFrom::Cgroup, "libtorch itself"),
         ] {
             assert!(told(from).contains(&format!("Warning: {whose}")), "{}", told(from));
         }
     }
 
     #[test]
+    fn theory_for_a_cpu_is_not_passed_off_as_that_of_a_gpu() {
+        let told = |device: &str| {
+            let mut plan = deep(4, 64);
+            plan.base.device = device.to_owned();
+            verdict(&plan, 80).replace("\n  ", " ")
+        };
+        assert!(
+            told("cuda:1").contains("Warning: this peak is theory for a CPU, not for cuda:1"),
+            "{}",
+            told("cuda:1")
+        );
+        assert!(!told("cpu").contains("Warning"), "{}", told("cpu"));
+    }
+
+    #[test]
     fn segments_are_placed_where_nothing_fits_too() {
-        let text = |plan: &Plan| segments(plan.placement.as_ref().unwrap()).replace("\n ", "");
+        let text = |plan: &Plan| segments(plan.placement.as_ref().unwrap(), 80).replace("\n ", "");
         let (none_fits, fits) = (deep(48, 64), deep(48, 256));
         let told = text(&none_fits);
         assert!(none_fits.best.is_none() && told.contains("none of them fits this capacity"), "{told}");

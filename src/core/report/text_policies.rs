@@ -48,19 +48,28 @@ pub fn policies(shown: &[&PolicyPlan], width: usize) -> String {
         let columns = COLUMNS.iter().filter(|column| says.contains(&column.says));
         columns.filter(|column| rows.iter().any(|row| (column.cell)(row).is_some())).collect::<Vec<_>>()
     };
-    let whole = text(&of(&[Says::Which, Says::Memory, Says::Time]), &rows);
+    let whole = text(&of(&[Says::Which, Says::Memory, Says::Time]), shown);
     if whole.lines().all(|line| line.chars().count() <= width) {
         return whole;
     }
-    let [memory, time] = [Says::Memory, Says::Time].map(|says| text(&of(&[Says::Which, says]), &rows));
+    let [memory, time] = [Says::Memory, Says::Time].map(|says| text(&of(&[Says::Which, says]), shown));
     format!("{memory}\n\n{time}")
 }
 
-fn text(columns: &[&Column], rows: &[PolicyPlan]) -> String {
+/// What a policy's second row is called, that of a smaller batch.
+pub const FASTER: &str = "faster";
+
+fn text(columns: &[&Column], shown: &[&PolicyPlan]) -> String {
     let mut table = table(&columns.iter().map(|column| column.header).collect::<Vec<_>>());
-    for row in rows {
-        let cell = |column: &&Column| (column.cell)(row).unwrap_or_else(|| "—".to_owned());
-        table.add_row(columns.iter().map(cell).collect::<Vec<_>>());
+    for policy in shown {
+        for (place, row) in rows(policy).iter().enumerate() {
+            let cell = |column: &&Column| (column.cell)(row).unwrap_or_else(|| "—".to_owned());
+            let mut cells: Vec<String> = columns.iter().map(cell).collect();
+            if place > 0 {
+                cells[0] = format!("  {FASTER}");
+            }
+            table.add_row(cells);
+        }
     }
     put(&table)
 }
@@ -86,7 +95,7 @@ pub fn rows(policy: &PolicyPlan) -> Vec<PolicyPlan> {
 }
 
 fn batch(policy: &PolicyPlan) -> Option<String> {
-    policy.max_batch.map(|batch| if batch == 0 { "none".to_owned() } else { count(batch) })
+    policy.max_batch.map(count)
 }
 
 fn time_from(policy: &PolicyPlan) -> Option<String> {
@@ -168,7 +177,8 @@ mod tests {
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(
             lines[2]
-                .starts_with(&["none", "4", "20.0", "MiB", "—", "within", "10.0", "ms", "25,600", "runs"])
+                .starts_with(&["faster", "4", "20.0", "MiB", "—", "within", "10.0", "ms", "25,600", "runs"]),
+            "{text}"
         );
     }
 }

@@ -2,11 +2,11 @@
 
 use super::tables::{put, table};
 use super::units::{bytes, count, ms};
-use super::wrap::wrap;
+use super::wrap::{prose, wrap_at};
 use crate::plan::Verified;
 
 /// Prediction beside measurement, and whether they agree.
-pub fn render_verified(verified: &[Verified]) -> String {
+pub fn render_verified(verified: &[Verified], width: usize) -> String {
     if verified.is_empty() {
         return "Nothing was run: there is no setting to try.\n".to_owned();
     }
@@ -50,10 +50,10 @@ pub fn render_verified(verified: &[Verified]) -> String {
             ]);
         }
     }
-    format!("Prediction and measurement\n{}\n{}\n", put(&table), conclusion(verified))
+    format!("Prediction and measurement\n{}\n{}\n", put(&table), conclusion(verified, prose(width)))
 }
 
-fn conclusion(verified: &[Verified]) -> String {
+fn conclusion(verified: &[Verified], width: usize) -> String {
     let wrong: Vec<String> = verified
         .iter()
         .filter(|one| !one.agrees)
@@ -70,7 +70,7 @@ fn conclusion(verified: &[Verified]) -> String {
     match (wrong.is_empty(), verified.len()) {
         (true, 1) => "It went as predicted.".to_owned(),
         (true, _) => "Both went as predicted.".to_owned(),
-        (false, _) => wrap(&format!("Not as predicted: {}.", wrong.join("; ")), 2),
+        (false, _) => wrap_at(&format!("Not as predicted: {}.", wrong.join("; ")), 2, width),
     }
 }
 

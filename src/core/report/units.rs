@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+pub use crate::record::count;
+
 /// Bytes with a binary prefix: `17.1 MiB`; below 1 KiB exact.
 pub fn bytes(count: i64) -> String {
     const PREFIXES: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -31,13 +33,6 @@ pub fn ms(value: f64) -> String {
         middle if middle < 999.5 => format!("{} ms", three_digits(value)),
         _ => format!("{} s", three_digits(value / 1e3)),
     }
-}
-
-/// A count with thousands set apart: `834,304`.
-pub fn count(value: i64) -> String {
-    let digits = value.unsigned_abs().to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    format!("{}{}", if value < 0 { "-" } else { "" }, groups.join(","))
 }
 
 /// So many threads: `1 thread`, `2 threads`.
@@ -80,10 +75,6 @@ mod tests {
         assert_eq!(bytes(17_895_940), "17.1 MiB");
         assert_eq!(bytes(-2048), "-2.00 KiB");
         assert_eq!((ms(0.83), ms(9.414), ms(1250.0)), ("830 µs".into(), "9.41 ms".into(), "1.25 s".into()));
-        assert_eq!(
-            (count(834_304), count(-1_000), count(12)),
-            ("834,304".into(), "-1,000".into(), "12".into())
-        );
         assert_eq!((threads(1), threads(2)), ("1 thread".into(), "2 threads".into()));
         assert_eq!((ms(9.999), ms(0.0)), ("10.0 ms".into(), "0 µs".into()));
         assert_eq!((ms(0.99999), ms(999.7)), ("1.00 ms".into(), "1.00 s".into()));

@@ -7,14 +7,19 @@ pub fn wrap(text: &str, indent: usize) -> String {
     broken(text, indent, WIDTH, "")
 }
 
+/// How wide sentences are in so wide a terminal: longer lines are hard to read.
+pub fn prose(width: usize) -> usize {
+    width.clamp(40, 100)
+}
+
 /// As [`wrap`], in lines of another width.
 pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
     broken(text, indent, width, "")
 }
 
 /// A command in such lines, as a shell takes them for one.
-pub fn wrap_command(text: &str, indent: usize) -> String {
-    broken(text, indent, WIDTH, " \\")
+pub fn wrap_command(text: &str, indent: usize, width: usize) -> String {
+    broken(text, indent, width, " \\")
 }
 
 /// Lines that end with `join` where they go on.
@@ -55,7 +60,7 @@ mod tests {
     #[test]
     fn a_command_goes_on_in_the_next_line_for_a_shell_too() {
         let command = format!("  stepledger run{}", " --layers 3".repeat(12));
-        let wrapped = wrap_command(&command, 4);
+        let wrapped = wrap_command(&command, 4, WIDTH);
         assert!(wrapped.lines().all(|line| line.chars().count() <= WIDTH), "{wrapped}");
         assert!(wrapped.contains(" \\\n    --"), "{wrapped}");
         let words = wrapped.replace("\\\n", "");

@@ -150,11 +150,13 @@ impl fmt::Display for Weakness {
         match self {
             Weakness::FewSteps { kept, cycle } => write!(
                 f,
-                "{kept} {} are left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
+                "{kept} {} left when the warm-up is cut off, and {FEWEST_STEPS} is the least; measure \
                  {} steps or more, which always leave them",
-                match cycle {
-                    1 => "steps".to_owned(),
-                    cycle => format!("cycles of {cycle} steps"),
+                match (cycle, kept) {
+                    (1, 1) => "step is".to_owned(),
+                    (1, _) => "steps are".to_owned(),
+                    (cycle, 1) => format!("cycle of {cycle} steps is"),
+                    (cycle, _) => format!("cycles of {cycle} steps are"),
                 },
                 cycle * SURE_STEPS
             ),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::folders::is_plain;
 use super::{Damage, StoreError, file};
 use crate::record::instant;
 
@@ -61,9 +62,17 @@ impl Baselines {
         self.baselines.iter().map(|(name, baseline)| (name.as_str(), baseline))
     }
 
-    /// Lets `name` stand for `place`, whatever it stood for before.
-    pub fn set(&mut self, out: &Path, name: &str, place: &Path, set_at: DateTime<Utc>) {
-        self.baselines.insert(name.to_owned(), Baseline { place: portable(out, place), set_at });
+    /// Refuses what cannot name a baseline of the folder `out`: what is no plain name, and what runs there are found by.
+    pub fn check_name(out: &Path, name: &str) -> Result<(), StoreError> {
+        if !is_plain(name) {
+            return Err(StoreError::BaselineName(name.to_owned()));
+        }
+        if out.join(name).is_dir() { Err(StoreError::BaselineTaken(out.join(name))) } else { Ok(()) }
+    }
+
+    /// Lets `name` stand for `place`; returns what it stood for before.
+    pub fn set(&mut self, out: &Path, name: &str, place: &Path, set_at: DateTime<Utc>) -> Option<Baseline> {
+        self.baselines.insert(name.to_owned(), Baseline { place: portable(out, place), set_at })
     }
 
     /// Forgets `name`; the runs stay.

@@ -13,6 +13,13 @@ pub enum StoreError {
     #[error("cannot write {}: {source}; {}", path.display(), way_out_of_writing(source))]
     Write { path: PathBuf, source: io::Error },
 
+    #[error(
+        "cannot write {}: {source}; the record is kept with its run: see to it that this folder can be written to, or \
+         name a copy of the run",
+        path.display()
+    )]
+    WriteBeside { path: PathBuf, source: io::Error },
+
     #[error("cannot encode {}: {source}; this is a fault of stepledger, please report it", path.display())]
     Encode { path: PathBuf, source: ParquetError },
 
@@ -59,11 +66,24 @@ pub enum StoreError {
     #[error("there is no run in {}; make one with `stepledger run`, or name another folder with --out", .0.display())]
     NoRuns(PathBuf),
 
+    #[error(
+        "{} is a folder of runs, not a run: name one of them, or look there with --out {}",
+        .0.display(),
+        .0.display()
+    )]
+    FolderOfRuns(PathBuf),
+
     #[error("no run in {} is called {run:?}; there are: {known}", out.display())]
     NoSuchRun { run: String, out: PathBuf, known: String },
 
     #[error("{run:?} could be any of these runs in {}: {matches}; give more of the name", out.display())]
     Ambiguous { run: String, out: PathBuf, matches: String },
+
+    #[error("{0:?} cannot name a baseline; use letters, digits, `-`, `_` and `.`")]
+    BaselineName(String),
+
+    #[error("{} is there, and goes before a baseline of that name; choose another name", .0.display())]
+    BaselineTaken(PathBuf),
 
     #[error("there is no baseline {name:?}; there are: {}", if known.is_empty() { "none" } else { known })]
     NoSuchBaseline { name: String, known: String },

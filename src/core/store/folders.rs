@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::StoreError;
 use super::flat::LedgerRow;
@@ -110,6 +110,12 @@ pub(super) fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = fs::read_dir(dir).map_err(|source| StoreError::Read { path: dir.to_owned(), source })?;
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     Ok(folders.map(|entry| entry.path()).collect())
+}
+
+/// Whether this is one plain component of a path, as the names of runs and baselines are.
+pub(super) fn is_plain(name: &str) -> bool {
+    let mut components = Path::new(name).components();
+    matches!((components.next(), components.next()), (Some(Component::Normal(only)), None) if only == name)
 }
 
 /// The last part of a path.

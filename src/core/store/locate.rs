@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::folders::{is_run_folder, name, run_folders, sweeps_in};
+use super::known::{Known, listed};
 use super::writer::RUN_FILE;
 use super::{StoreError, decode};
-
-/// How many runs an error lists.
-const LISTED: usize = 8;
 
 /// The folder of the run that started last, among those in `out` and in its sweeps.
 pub fn newest(out: &Path) -> Result<PathBuf, StoreError> {
@@ -26,10 +24,19 @@ pub fn resolve(out: &Path, run: Option<&str>) -> Result<PathBuf, StoreError> {
     if let Some(dir) = exactly(out, run) {
         return Ok(dir);
     }
-    match [out.join(run), PathBuf::from(run)].into_iter().find(|dir| is_run_folder(dir)) {
-        Some(dir) => Err(StoreError::HalfWritten(dir)),
-        None => by_prefix(out, run),
+    let places = [out.join(run), PathBuf::from(run)];
+    if let Some(dir) = places.iter().find(|dir| is_run_folder(dir)) {
+        return Err(StoreError::HalfWritten(dir.clone()));
     }
+    by_prefix(out, run).map_err(|error| match places.into_iter().find(|dir| holds_runs(dir)) {
+        Some(folder) if !matches!(error, StoreError::Ambiguous { .. }) => StoreError::FolderOfRuns(folder),
+        _ => error,
+    })
+}
+
+/// Whether runs are kept in a folder, or in sweeps in it.
+fn holds_runs(folder: &Path) -> bool {
+    run_folders(folder).is_ok_and(|runs| runs.iter().any(|run| is_run(run)))
 }
 
 /// The folder of the run whose whole id, or path, `run` is.
@@ -57,42 +64,42 @@ pub fn find_run(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
     };
     let exact = named(&|name| name == run);
     let matches = if exact.is_empty() { named(&|name| name.starts_with(run)) } else { exact };
-    let shown =
-        |folders: &[&PathBuf]| list(&folders.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>());
-    match matches[..] {
-        [dir] => Ok(dir.clone()),
-        [] if folders.is_empty() => Err(StoreError::NoRuns(out.to_owned())),
-        [] => {
-            let known = shown(&folders.iter().collect::<Vec<_>>());
-            Err(StoreError::NoSuchRun { run: run.to_owned(), out: out.to_owned(), known })
-        }
-        _ => {
-            let matches = shown(&matches);
-            Err(StoreError::Ambiguous { run: run.to_owned(), out: out.to_owned(), matches })
-        }
-    }
+    the_only(out, run, &folders, &matches, |dir| dir.display().to_string())
 }
 
 fn by_prefix(out: &Path, run: &str) -> Result<PathBuf, StoreError> {
     let known = runs_below(out)?;
-    let names = |dirs: &[&PathBuf]| list(&dirs.iter().map(|dir| name(dir)).collect::<Vec<_>>());
     let matches: Vec<&PathBuf> = known.iter().filter(|dir| name(dir).starts_with(run)).collect();
-    match matches[..] {
-        [dir] => Ok(dir.clone()),
-        [] if known.is_empty() => Err(StoreError::NoRuns(out.to_owned())),
+    the_only(out, run, &known, &matches, name)
+}
+
+/// The one match of `run` among those `known`; else what there is, told as `told` has it.
+fn the_only(
+    out: &Path,
+    run: &str,
+    known: &[PathBuf],
+    matches: &[&PathBuf],
+    told: impl Fn(&Path) -> String,
+) -> Result<PathBuf, StoreError> {
+    let known_as = |dir: &Path| Known::run(out, dir, &told);
+    let (run, out) = (run.to_owned(), out.to_owned());
+    match matches {
+        [dir] => Ok(PathBuf::clone(dir)),
+        [] if known.is_empty() => Err(StoreError::NoRuns(out)),
         [] => {
-            let known = names(&known.iter().collect::<Vec<_>>());
-            Err(StoreError::NoSuchRun { run: run.to_owned(), out: out.to_owned(), known })
+            let known = listed(&run, known.iter().map(|dir| known_as(dir)).collect());
+            Err(StoreError::NoSuchRun { run, out, known })
         }
         _ => {
-            let matches = names(&matches);
-            Err(StoreError::Ambiguous { run: run.to_owned(), out: out.to_owned(), matches })
+            // All of them are as like.
+            let matches = listed("", matches.iter().map(|dir| known_as(dir)).collect());
+            Err(StoreError::Ambiguous { run, out, matches })
         }
     }
 }
 
 /// The folders of the runs in `out` and in its sweeps, as far as there is something to read in them.
-fn runs_below(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn runs_below(out: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let folders = if out.exists() { run_folders(out)? } else { Vec::new() };
     Ok(folders.into_iter().filter(|dir| is_run(dir)).collect())
 }
@@ -120,10 +127,4 @@ fn started_at(dir: &Path) -> Option<DateTime<Utc>> {
     let path = dir.join(RUN_FILE);
     let written_at = || fs::metadata(&path).and_then(|file| file.modified()).ok().map(DateTime::from);
     decode::the_cell(&path, "started_at").ok().or_else(written_at)
-}
-
-fn list<S: AsRef<str>>(names: &[S]) -> String {
-    let shown: Vec<&str> = names.iter().rev().take(LISTED).map(AsRef::as_ref).collect();
-    let rest = names.len() - shown.len();
-    shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
 }

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::file;
 use super::flat::{LedgerRow, RunColumns, spread};
+use super::folders::is_plain;
 use super::liveness::Hold;
 use super::schema::{Stamp, Table};
 use super::{StoreError, encode};
@@ -158,11 +159,7 @@ fn claim(out: &Path, run_id: &str) -> Result<(PathBuf, Hold), StoreError> {
 
 /// The run id itself, if it is one plain component of a path.
 fn folder_name(run_id: &str) -> Result<&str, StoreError> {
-    let mut components = Path::new(run_id).components();
-    match (components.next(), components.next()) {
-        (Some(Component::Normal(name)), None) if name == run_id => Ok(run_id),
-        _ => Err(StoreError::RunId(run_id.to_owned())),
-    }
+    if is_plain(run_id) { Ok(run_id) } else { Err(StoreError::RunId(run_id.to_owned())) }
 }
 
 fn without_its_last_rows(run: &RunRow, error: &StoreError) -> RunRow {

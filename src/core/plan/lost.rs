@@ -1,0 +1,54 @@
+//! Why the setting that came second did.
+
+use std::cmp::Ordering;
+
+use super::rank::{Candidate, RankedBy, rate, share, told_apart};
+use crate::record::count;
+
+/// One sentence, and a second one if it was a close thing.
+pub(super) fn why_it_lost(by: RankedBy, best: &Candidate, second: &Candidate) -> String {
+    let room = room(best, second);
+    let more_products = 100.0 * ((1.0 + share(second)) / (1.0 + share(best)) - 1.0);
+    if by == RankedBy::ComputePerToken {
+        return match more_products > 0.0 {
+            true => format!("it {room} computes {more_products:.1} % more products a token"),
+            false => format!("it {room} computes as much a token"),
+        };
+    }
+    let (first, next) = (rate(by, best), rate(by, second));
+    let unit = if by == RankedBy::TokensPerS { "tokens/s" } else { "sequences/s" };
+    let slower = 100.0 * (1.0 - next / first);
+    let cause = if more_products > 0.0 { ", as it computes more a token again" } else { "" };
+    let [told_next, told_first] = [next, first].map(|rate| count(rate.round() as i64));
+    let told =
+        format!("it {room} is predicted {told_next} {unit}, {slower:.1} % less than {told_first}{cause}");
+    match told_apart(by, best, second) {
+        Some(true) => told,
+        Some(false) => {
+            format!("{told}; their intervals overlap, so that these runs cannot tell the two apart")
+        }
+        None => format!(
+            "{told}; without an interval for each (two batches and three runs of a policy give one) these runs cannot \
+             tell the two apart"
+        ),
+    }
+}
+
+/// How much of the capacity's batches each can have.
+fn room(best: &Candidate, second: &Candidate) -> String {
+    let largest = |candidate: &Candidate| candidate.policy.max_batch.unwrap_or(0);
+    let (most, least) = (largest(best), largest(second));
+    let smaller = if second.at.batch < least {
+        format!(", is fastest at {} and", count(second.at.batch))
+    } else {
+        String::new()
+    };
+    let order = least.cmp(&most);
+    let [most, least] = [most, least].map(count);
+    match order {
+        _ if !smaller.is_empty() => format!("fits batch {least}{smaller}"),
+        Ordering::Greater => format!("fits batch {least} instead of {most}, but"),
+        Ordering::Equal => format!("fits the same batch of {least}, and"),
+        Ordering::Less => format!("fits batch {least} only, not {most}, and"),
+    }
+}
