@@ -34,7 +34,7 @@ impl Memory {
         let hook = Hook::start(Watch { device, limit_bytes, ops: trace == Trace::Ops })?;
         let ns_per_event = hook.measure_event_cost();
         let epoch_ns = hook::now_ns();
-        let (held_bytes, first_id) = hook.begin_account();
+        let (held_bytes, first_id) = hook.stream.begin_account();
         let ledger = Ledger::new(epoch_ns, held_bytes, first_id);
         let memory = Memory {
             hook: Rc::new(hook),
@@ -54,7 +54,7 @@ impl Memory {
             self.filed = 0;
         }
         let known = self.events.len();
-        self.hook.drain(&mut self.events);
+        self.hook.stream.drain(&mut self.events);
         self.last_ns = Event::order_instants(&mut self.events[known..], self.last_ns);
     }
 

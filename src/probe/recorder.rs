@@ -169,7 +169,7 @@ impl Recorder {
             non_torch_bytes: beside.and_then(|beside| beside.non_torch_bytes),
             observer_ns: hook::now_ns() - observed_ns
                 + mem::take(&mut self.carried_observer_ns)
-                + memory.hook.take_relieving_ns(),
+                + memory.hook.stream.take_relieving_ns(),
             ..row
         })
     }

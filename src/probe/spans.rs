@@ -218,7 +218,7 @@ impl Spans {
     fn set_scope(&self, scope: u32) {
         if let Some(hook) = &self.hook {
             hook.set_scope(scope);
-            hook.relieve();
+            hook.stream.relieve();
         }
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::batch::{Batch, Birth, End, NONE};
 use super::event::{Event, kind};
-use super::filing::{Filing, Place};
+use super::filing::Filing;
 use super::moments::{Moments, State};
+use super::place::Place;
 use super::survivors::Survivors;
 use crate::record::{
     AllocationRow, ByCategory, Category, FailedAllocation, LedgerMoment, MANY_LIFETIMES, Phase,

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::event::{Event, Site, flag, kind};
-use super::filing::{Filing, Life, Place, file_by_lifetime};
+use super::filing::{Filing, Life, file_by_lifetime};
+use super::place::Place;
 
 /// How a block ended.
 #[derive(Debug, Clone, Copy)]

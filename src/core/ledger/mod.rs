@@ -7,6 +7,7 @@ mod event;
 mod exposure;
 mod filing;
 mod moments;
+mod place;
 mod survivors;
 #[cfg(test)]
 mod tests;

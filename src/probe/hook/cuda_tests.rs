@@ -40,7 +40,7 @@ fn in_phase<T>(hook: &Hook, phase: Phase, work: impl FnOnce() -> T) -> T {
 
 fn file(hook: &Hook, ledger: &mut Ledger, identities: &[Identity]) -> StepAccount {
     let mut events = Vec::new();
-    hook.drain(&mut events);
+    hook.stream.drain(&mut events);
     ledger.file(&events, identities, &Nameless)
 }
 
@@ -58,7 +58,7 @@ fn the_caching_allocators_account_is_exact_to_its_own_total() {
     let limit = 1 << 20;
     let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: Some(limit), ops: false }).unwrap();
     assert!((double.fraction() * f64::from(1 << 30) - limit as f64).abs() < 1.0);
-    let (held, first_id) = hook.begin_account();
+    let (held, first_id) = hook.stream.begin_account();
     assert_eq!(held, 1024);
     let mut ledger = Ledger::new(0, held, first_id);
 
@@ -109,7 +109,7 @@ fn what_cublas_is_lent_is_no_gradient(double: &Double) {
     const WORKSPACE: usize = 32 << 20;
     let hook = Hook::start(Watch { device: Device::Cuda(0), limit_bytes: None, ops: false }).unwrap();
     assert_eq!(double.fraction(), 0.75, "no limit of ours");
-    let (held, first_id) = hook.begin_account();
+    let (held, first_id) = hook.stream.begin_account();
     let mut ledger = Ledger::new(0, held, first_id);
     hook.mark(kind::STEP_BEGIN, 0);
     let forwards = in_phase(&hook, Phase::Forward, || double.give(WORKSPACE));

@@ -1,5 +1,5 @@
 //! The allocator hook: every allocation and free of libtorch's CPU allocator, or of a CUDA device's caching
-//! allocator, on any thread, as a stream of [`Event`]s.
+//! allocator, on any thread, as a stream of [`Event`](crate::ledger::Event)s.
 //!
 //! The C++ side watches and writes (`events.cpp` the stream, `crews.cpp` who works for whom, `allocator.cpp` the CPU,
 //! `cuda.cpp` CUDA, `ops.cpp` the operators); this side starts it, marks the step's boundaries in the same stream,
@@ -14,29 +14,23 @@ mod cuda_tests;
 pub mod double;
 mod ffi;
 mod ops;
+mod stream;
 mod version;
 
 pub use copies::CopyObserver;
 pub use ops::OpNames;
 pub use version::{check_libtorch, torch_version};
 
-use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
-use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tch::{Device, Tensor};
 
-use crate::ledger::{Event, kind};
+use self::stream::Stream;
+use crate::ledger::kind;
 
 /// Bytes of the observer's own memory that one unread event takes.
 pub const BYTES_PER_EVENT: usize = 48;
-
-/// So many unread events are half of what there is room for.
-const HALF_FULL: usize = 1 << 20;
-
-/// Once so many have been taken out of the stream (320 MiB) no more are, until its reader asks for them.
-const MOST_RELIEVED: usize = 8 << 20;
 
 /// What went wrong at the edge to libtorch.
 #[derive(Debug, thiserror::Error)]
@@ -79,9 +73,8 @@ pub struct Beside {
 pub struct Hook {
     watch: Watch,
     dropped_before: u64,
-    /// Older than what the stream holds.
-    relieved: RefCell<Vec<Event>>,
-    relieving_ns: Cell<i64>,
+    /// What it has written, to be read.
+    pub stream: Stream,
 }
 
 impl Hook {
@@ -96,12 +89,7 @@ impl Hook {
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
             ffi::sl_train_here(true);
-            let hook = Hook {
-                watch,
-                dropped_before: ffi::sl_dropped(),
-                relieved: RefCell::default(),
-                relieving_ns: Cell::default(),
-            };
+            let hook = Hook { watch, dropped_before: ffi::sl_dropped(), stream: Stream::default() };
             let failed = match watch.device {
                 Device::Cuda(ordinal) => {
                     ffi::sl_cuda_start(ordinal as i32, limit_bytes, &raw mut total_bytes)
@@ -152,49 +140,10 @@ impl Hook {
         unsafe { ffi::sl_set_scope(scope) }
     }
 
-    /// Makes room in the stream if half of it is full, so that a step can have more events than fit at once.
-    pub fn relieve(&self) {
-        // SAFETY: loads two atomic numbers.
-        if unsafe { ffi::sl_pending() } < HALF_FULL {
-            return;
-        }
-        let mut relieved = self.relieved.borrow_mut();
-        if relieved.len() < MOST_RELIEVED {
-            let begin_ns = now_ns();
-            read_stream(&mut relieved);
-            self.relieving_ns.set(self.relieving_ns.get() + now_ns() - begin_ns);
-        }
-    }
-
-    /// What [`Hook::relieve`] has spent since this was last asked.
-    pub fn take_relieving_ns(&self) -> i64 {
-        self.relieving_ns.take()
-    }
-
-    /// Appends everything unread to `events`, oldest first.
-    pub fn drain(&self, events: &mut Vec<Event>) {
-        let mut relieved = self.relieved.borrow_mut();
-        if !relieved.is_empty() {
-            // Its room goes back: few steps need it.
-            events.append(&mut mem::take(&mut relieved));
-        }
-        read_stream(events);
-    }
-
     /// Events that did not fit since this hook was started.
     pub fn dropped(&self) -> u64 {
         // SAFETY: loads one atomic number.
         unsafe { ffi::sl_dropped() - self.dropped_before }
-    }
-
-    /// Forgets the events so far. Returns what an account that begins here begins with: the bytes alive in
-    /// blocks that a hook of this process has seen made, and the number that the next block will have.
-    pub fn begin_account(&self) -> (i64, u64) {
-        self.relieved.borrow_mut().clear();
-        let (mut total_bytes, mut next_block) = (0, 0);
-        // SAFETY: writes two numbers to places of ours; `Hook` is the only reader.
-        unsafe { ffi::sl_begin_account(&mut total_bytes, &mut next_block) };
-        (total_bytes, next_block)
     }
 
     /// Nanoseconds that writing and reading back one event takes, on this machine, now: the median of
@@ -209,7 +158,7 @@ impl Hook {
             for _ in 0..EVENTS {
                 self.mark(kind::STEP_END, 0);
             }
-            self.drain(&mut events);
+            self.stream.drain(&mut events);
             (now_ns() - begin) as f64 / EVENTS as f64
         };
         let mut costs: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
@@ -233,18 +182,6 @@ impl Drop for Hook {
             };
         }
         RECORDING.store(false, Ordering::SeqCst);
-    }
-}
-
-/// Appends what the stream holds to `events`. Only the one `Hook` there is may read it.
-fn read_stream(events: &mut Vec<Event>) {
-    // SAFETY: `room` elements past the length are reserved, the shim writes at most that many and says how many, and
-    // every bit pattern it writes is a valid `Event`.
-    unsafe {
-        let room = ffi::sl_pending();
-        events.reserve(room);
-        let copied = ffi::sl_drain(events.as_mut_ptr().add(events.len()), room);
-        events.set_len(events.len() + copied);
     }
 }
 
