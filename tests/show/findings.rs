@@ -33,7 +33,7 @@ fn of_a_gpu_the_events_say_what_they_can_and_the_rest_is_named() {
         json!({"kernel_at_most_ms": 2.0, "transfer_at_least_ms": 6.0, "sync_at_least_ms": 1.0,
             "launch_at_least_ms": 0.5, "largest": "transfer"})
     );
-    let text = shown.text("");
+    let text = shown.text("").split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "transfer takes the most of the step, whatever its kernels do (by events alone: kernels at most 2.00 ms",
         "attribute-bottleneck says nothing: not measured: flops, dram_bytes, kernel_ms (",
