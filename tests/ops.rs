@@ -170,6 +170,29 @@ fn what_another_thread_runs_forward_does_not_get_this_ones_scopes() {
     assert!(backward.len() > 3 && backward.iter().all(|row| row.scope.is_none()), "{backward:?}");
 }
 
+/// A gradient of the loss's own, as for a penalty: its nodes run in forward, and are no part of backward.
+#[test]
+fn a_backward_within_forward_is_no_part_of_backward() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("test").trace(Trace::Ops), sink.clone()).unwrap();
+    let mut step = probe.step();
+    let loss = step.forward(|| {
+        let _scope = scope("penalty");
+        let x = Tensor::ones([600, 600], (Kind::Float, Device::Cpu)).set_requires_grad(true);
+        let score = x.matmul(&x).tanh().sum(Kind::Float);
+        let gradient = Tensor::run_backward(&[&score], &[&x], true, true).remove(0);
+        (&gradient * &gradient).sum(Kind::Float)
+    });
+    step.backward(|| loss.backward());
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let (phase, scopes) = backward(&kept.steps[0]);
+    let sum: i64 = scopes.iter().map(|row| row.total_ns).sum();
+    assert!(sum > 0 && sum <= phase.total_ns, "{sum} of {}", phase.total_ns);
+}
+
 /// A scope belongs to the phase it is opened in.
 #[test]
 fn a_scope_around_a_phase_is_none_of_the_phases() {

@@ -6,7 +6,7 @@ mod common;
 use std::collections::HashSet;
 
 use common::{Kept, MemorySink, turn};
-use stepledger::probe::{Options, Probe, scope, this_thread_loads};
+use stepledger::probe::{Options, Probe, scope, this_thread_loads, this_thread_trains};
 use stepledger::record::{AllocationRow, Category, Detail, Moment, Phase, Trace};
 use stepledger::train::checkpoint_one;
 use tch::kind::FLOAT_CPU;
@@ -231,6 +231,67 @@ fn what_another_thread_makes_for_our_backward_is_activation() {
     let activations = lifetimes(&kept).into_iter().filter(|row| row.category == Category::Activation);
     // What exp gives; it needs its input no more.
     assert_eq!(activations.map(|row| row.bytes).collect::<Vec<_>>(), [4 * 777]);
+}
+
+/// Forward and backward on threads of the program's, as in data-parallel training on one device.
+#[test]
+fn a_thread_that_says_that_it_trains_is_filed_as_training() {
+    let _turn = turn();
+    for trace in [Trace::Allocations, Trace::Ops] {
+        let sink = MemorySink::default();
+        let mut probe = Probe::start(Options::new("parallel").trace(trace), sink.clone()).unwrap();
+        let mut step = probe.step();
+        let train = || {
+            this_thread_trains();
+            let x = Tensor::ones([777], FLOAT_CPU).set_requires_grad(true);
+            x.exp().sum(Kind::Float)
+        };
+        let loss = step.forward(|| std::thread::spawn(train).join().unwrap());
+        step.backward(|| {
+            let walk = move || {
+                this_thread_trains();
+                loss.backward();
+            };
+            std::thread::spawn(walk).join().unwrap();
+        });
+        step.finish(None, None).unwrap();
+        probe.finish().unwrap();
+        let kept = sink.0.borrow();
+        let is = |category, detail| {
+            lifetimes(&kept)
+                .iter()
+                .any(|row| row.bytes == 4 * 777 && (row.category, row.detail) == (category, detail))
+        };
+        assert!(is(Category::Activation, None), "{trace}: {:?}", lifetimes(&kept));
+        assert!(is(Category::Workspace, Some(Detail::ActivationGradient)), "{trace}: {:?}", lifetimes(&kept));
+    }
+}
+
+/// The trunk is made here, the head there, which begins the walk.
+#[test]
+fn a_walk_that_begins_elsewhere_serves_once_it_comes_to_our_nodes() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("head").trace(Trace::Ops), sink.clone()).unwrap();
+    let mut step = probe.step();
+    let x = Tensor::ones([777], FLOAT_CPU).set_requires_grad(true);
+    let trunk = step.forward(|| {
+        let _scope = scope("trunk");
+        x.exp()
+    });
+    step.backward(|| {
+        let head = move || trunk.sin().sum(Kind::Float).backward();
+        std::thread::spawn(head).join().unwrap();
+    });
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    let gradient = lifetimes(&kept)
+        .into_iter()
+        .find(|row| row.op.as_deref().is_some_and(|op| op.contains("Exp")))
+        .unwrap();
+    assert_eq!(gradient.scope.as_deref(), Some("trunk"), "{gradient:?}");
+    assert!(kept.steps[0].phases.iter().any(|row| &*row.name == "trunk" && row.phase == Phase::Backward));
 }
 
 /// Another thread recomputes for its own backward, while we are in forward.

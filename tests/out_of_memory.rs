@@ -129,6 +129,24 @@ fn a_backward_that_does_not_fit_leaves_nothing_unexplained() {
     }
 }
 
+/// A loop that got over it, and was left for something else.
+#[test]
+fn a_failure_that_was_overcome_does_not_end_a_run() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("overcome").limit(Some(MIB)), sink.clone()).unwrap();
+    let mut step = probe.step();
+    step.forward(|| {
+        assert!(Tensor::f_empty([MIB], FLOAT_CPU).is_err());
+        drop(Tensor::empty([8], FLOAT_CPU));
+    });
+    drop(step);
+    drop(probe);
+    let kept = sink.0.borrow();
+    let run = kept.run.as_ref().unwrap();
+    assert_eq!((run.status, &run.out_of_memory), (RunStatus::Failed, &None));
+}
+
 #[test]
 fn the_text_tells_it_too() {
     let runs = Runs::new();

@@ -14,7 +14,7 @@ use std::process::Command;
 use common::{MemorySink, turn};
 use program::{ROOT, Runs, stderr};
 use stepledger::probe::{HookError, Options, Probe, ProbeError, scope, this_thread_loads};
-use stepledger::record::{Category, Moment, RunStatus, Trace};
+use stepledger::record::{Category, Detail, Moment, RunStatus, Trace};
 use tch::{Device, Kind, Tensor, nn};
 
 const FLOATS: (Kind, Device) = (Kind::Float, Device::Cpu);
@@ -208,8 +208,29 @@ fn a_scope_that_outlives_the_probe_leaves_libtorch_its_allocator() {
     let run = scope("run");
     probe.finish().unwrap();
     assert!(Tensor::f_empty([1 << 20], FLOATS).is_ok(), "the limit ends with the probe");
-    Probe::start(Options::new("second"), MemorySink::default()).unwrap().finish().unwrap();
-    drop(run);
+    let sink = MemorySink::default();
+    let mut second = Probe::start(Options::new("second").trace(Trace::Ops), sink.clone()).unwrap();
+    let before = Tensor::ones([777], FLOATS).exp();
+    second.step().finish(None, None).unwrap();
+    drop((before, run));
+    second.finish().unwrap();
+    let kept = sink.0.borrow();
+    // In no scope of the first one's.
+    assert!(kept.steps.iter().flat_map(|step| &step.ended).chain(&kept.open).all(|row| row.scope.is_none()));
+}
+
+/// A loader used on the training thread itself.
+#[test]
+fn the_training_thread_goes_on_training_when_it_loads() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("both"), sink.clone()).unwrap();
+    this_thread_loads();
+    let mut step = probe.step();
+    step.forward(|| drop(Tensor::ones([777], FLOATS)));
+    step.finish(None, None).unwrap();
+    probe.finish().unwrap();
+    assert_eq!(sink.0.borrow().steps[0].ended[0].detail, Some(Detail::ForwardTemporary));
 }
 
 /// More events in one step than the buffer holds: all are counted, those that do not fit as dropped, the

@@ -60,13 +60,10 @@ pub fn waiting() -> Scope {
     open(|spans| spans.enter_device_span(SpanKind::Sync))
 }
 
-/// Whether operators are observed on this thread, if the probe that it trains under observes them at all.
-pub fn observe_ops(on: bool) {
-    CURRENT.with(|current| {
-        if let Some(spans) = &*current.borrow() {
-            spans.borrow().observe_ops(on);
-        }
-    });
+/// Whether operators are observed on this thread, if the probe that it trains under observes them at all. Returns whether
+/// they were.
+pub fn observe_ops(on: bool) -> bool {
+    CURRENT.with(|current| current.borrow().as_ref().is_some_and(|spans| spans.borrow().observe_ops(on)))
 }
 
 fn open(enter: impl FnOnce(&mut Spans) -> Option<usize>) -> Scope {

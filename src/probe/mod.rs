@@ -35,7 +35,7 @@ pub use current::{Scope, scope, transfer, waiting};
 pub use error::ProbeError;
 pub use hook::{
     BYTES_PER_EVENT, CopyObserver, HookError, check_libtorch, libtorch_error, this_thread_loads,
-    torch_version,
+    this_thread_trains, torch_version,
 };
 pub use machine::machine;
 pub use options::Options;

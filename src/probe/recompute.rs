@@ -13,6 +13,8 @@ use crate::record::RECOMPUTE;
 pub struct Recomputation {
     scope: Option<Scope>,
     begin_ns: i64,
+    /// Whether operators were observed before.
+    observed: bool,
 }
 
 impl Recomputation {
@@ -20,15 +22,15 @@ impl Recomputation {
         let begin_ns = hook::now_ns();
         hook::mark_training(kind::RECOMPUTE_BEGIN);
         // In backward its nodes are observed; here operators run that are no node's.
-        observe_ops(true);
-        Recomputation { scope: Some(scope(RECOMPUTE)), begin_ns }
+        let observed = observe_ops(true);
+        Recomputation { scope: Some(scope(RECOMPUTE)), begin_ns, observed }
     }
 }
 
 impl Drop for Recomputation {
     fn drop(&mut self) {
         drop(self.scope.take());
-        observe_ops(false);
+        observe_ops(self.observed);
         hook::mark_training(kind::RECOMPUTE_END);
         hook::take_from_node(hook::now_ns() - self.begin_ns);
     }

@@ -167,10 +167,9 @@ impl Spans {
         self.hook = None;
     }
 
-    pub fn observe_ops(&self, on: bool) {
-        if let Some(hook) = &self.hook {
-            hook.observe_ops(on);
-        }
+    /// Returns whether they were observed.
+    pub fn observe_ops(&self, on: bool) -> bool {
+        self.hook.as_ref().is_some_and(|hook| hook.observe_ops(on))
     }
 
     fn innermost(&self) -> (Phase, u32) {

@@ -11,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 
 use self::rounding::NEIGHBOURS;
 use super::Outcome;
-use super::row::Row;
+use super::row::{Row, largest};
 
 #[path = "../common/rounding.rs"]
 mod rounding;
@@ -44,12 +44,8 @@ const COMPARED_STEPS: usize = 20;
 fn same_numbers(storage: Storage, device: Device) -> Outcome<Row> {
     let stand_in = if device == Device::Cpu { AdamWKind::Foreach } else { AdamWKind::Kernel };
     let (ours, theirs) = (trained(stand_in, storage, device)?, trained(AdamWKind::Fused, storage, device)?);
-    let mut largest = 0.0_f64;
-    for (ours, theirs) in ours.iter().zip(&theirs) {
-        let apart = apart(ours, theirs)?;
-        // `max` would pass over what is no number.
-        largest = if apart.is_nan() { f64::NAN } else { largest.max(apart) };
-    }
+    let apart = ours.iter().zip(&theirs).map(|(ours, theirs)| apart(ours, theirs));
+    let largest = largest(apart.collect::<Outcome<Vec<f64>>>()?);
     let kernel = storage.kernel();
     let check = format!("{kernel}: {stand_in} - fused, relative, after {COMPARED_STEPS} steps");
     Ok(Row::within(&check, largest, (0.0, tolerance(storage, stand_in)), ""))

@@ -8,7 +8,7 @@ use tch::Device;
 use super::Outcome;
 use super::account::trained;
 use super::common::Kept;
-use super::row::Row;
+use super::row::{Row, largest};
 
 /// Attention's backward adds up in an order of its own on a GPU, so that losses agree to a few digits only.
 const NEAR: f64 = 1e-3;
@@ -21,7 +21,7 @@ pub fn policies(device: Device) -> Outcome<Vec<Row>> {
     };
     let less = |of: fn(&Measured) -> f64| of(&full) < of(&none);
     let apart = none.losses.iter().zip(&full.losses).map(|(a, b)| ((a - b) / a).abs());
-    let apart = apart.fold(0.0, |most: f64, next| if next.is_nan() { f64::NAN } else { most.max(next) });
+    let apart = largest(apart);
     let extra = full.step_ms / none.step_ms;
     Ok(vec![
         Row::new(

@@ -66,6 +66,12 @@ impl Row {
     }
 }
 
+/// The largest of these; no number where one of them is none, which `max` would pass over.
+pub fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
+    values.into_iter().fold(0.0, larger)
+}
+
 /// Four columns with tabs between; a line break within one becomes a blank.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

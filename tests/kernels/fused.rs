@@ -67,12 +67,22 @@ impl Fused {
     }
 }
 
-/// The largest difference, by the largest value, of two lists.
+/// The largest difference, by the largest value, of two lists; no number where there is one that is none.
 fn difference(one: &[f32], other: &[f32]) -> f32 {
-    let largest = |values: &mut dyn Iterator<Item = f32>| values.map(f32::abs).fold(0.0, f32::max);
+    let larger = |a: f32, b: f32| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) };
+    let largest = |values: &mut dyn Iterator<Item = f32>| values.map(f32::abs).fold(0.0, larger);
     assert_eq!(one.len(), other.len());
     let apart = largest(&mut one.iter().zip(other).map(|(a, b)| a - b));
     apart / largest(&mut one.iter().copied()).max(f32::MIN_POSITIVE)
+}
+
+#[test]
+fn a_difference_to_what_is_no_number_is_none() {
+    assert_eq!(difference(&[1.0, 2.0], &[1.5, 2.0]), 0.25);
+    for spoiled in [[f32::NAN, 2.0], [1.0, f32::NAN]] {
+        assert!(difference(&spoiled, &[1.0, 2.0]).is_nan());
+        assert!(difference(&[1.0, 2.0], &spoiled).is_nan());
+    }
 }
 
 /// The kernel's tensors, with the operator's values.

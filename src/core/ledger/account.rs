@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::batch::{Batch, Birth, End, NONE};
-use super::event::{Event, kind};
+use super::event::{Event, flag, kind};
 use super::filing::Filing;
 use super::moments::{Moments, State};
 use super::place::Place;
@@ -13,6 +13,9 @@ use super::survivors::Survivors;
 use crate::record::{
     AllocationRow, ByCategory, Category, FailedAllocation, LedgerMoment, MANY_LIFETIMES, Phase,
 };
+
+/// What threads that do not train are marked with.
+const BESIDE: u8 = flag::ASIDE | flag::LOADER;
 
 /// A block that is known for what it is by its address, not by its lifetime.
 #[derive(Debug, Clone)]
@@ -38,7 +41,7 @@ pub struct StepAccount {
     pub difference_bytes: i64,
     /// What backward spent on each scope, by the scope's number; empty where operators were not traced.
     pub backward: HashMap<u32, NodeTime>,
-    /// The last allocation that could not be made.
+    /// The last allocation that could not be made, unless training went on to make others.
     pub failed: Option<FailedAllocation>,
 }
 
@@ -161,13 +164,18 @@ impl Ledger {
                 kind::ALLOC | kind::FREE => {
                     account.events += 1;
                     self.count(event);
+                    if event.kind == kind::ALLOC && event.flags & BESIDE == 0 {
+                        // Training has got over it.
+                        account.failed = None;
+                    }
                 }
-                kind::NODE => note_node(&mut account, event),
+                // A backward within forward, as of a gradient penalty, is a part of that.
+                kind::NODE if self.place.phase == Some(Phase::Backward) => note_node(&mut account, event),
                 _ => {}
             }
             account.difference_bytes = account.difference_bytes.max(self.reconcile(event));
             self.note(event, &mut moments);
-            if event.kind == kind::ALLOC_FAILED {
+            if event.kind == kind::ALLOC_FAILED && event.flags & BESIDE == 0 {
                 account.failed = Some(self.failed(event, names));
             }
         }

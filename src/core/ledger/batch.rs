@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::event::{Event, Site, flag, kind};
 use super::filing::{Filing, Life, file_by_lifetime};
 use super::place::Place;
+use crate::record::Phase;
 
 /// How a block ended.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +52,8 @@ pub struct Batch {
     /// When an allocation could not be made, the last time, and when the step was left.
     failed_ns: Option<i64>,
     left_ns: Option<i64>,
+    /// When a backward had last ended before that.
+    backward_end_ns: Option<i64>,
 }
 
 impl Batch {
@@ -61,7 +64,7 @@ impl Batch {
         self.strays.clear();
         self.places.clear();
         self.places.push(place);
-        (self.ended, self.failed_ns, self.left_ns) = (0, None, None);
+        (self.ended, self.failed_ns, self.left_ns, self.backward_end_ns) = (0, None, None, None);
     }
 
     /// Where the run is.
@@ -74,6 +77,10 @@ impl Batch {
         match event.kind {
             kind::ALLOC_FAILED => self.failed_ns = Some(event.at_ns),
             kind::STEP_LEFT => self.left_ns = Some(event.at_ns),
+            // One that fails has no end before its failure.
+            kind::PHASE_END if event.id == Phase::Backward as u64 && self.failed_ns.is_none() => {
+                self.backward_end_ns = Some(event.at_ns);
+            }
             _ => {}
         }
         let place = self.place();
@@ -177,7 +184,7 @@ impl Batch {
     /// What went wrong: the last allocation that could not be made, or else that the step was left.
     fn failure(&self) -> Option<Failure> {
         let at_ns = self.failed_ns.or(self.left_ns)?;
-        Some(Failure { at_ns, left: self.left_ns.is_some() })
+        Some(Failure { at_ns, left: self.left_ns.is_some(), backward_end_ns: self.backward_end_ns })
     }
 }
 
@@ -201,6 +208,9 @@ fn life(birth: &Birth, places: &[Place], failure: Option<Failure>) -> Life {
         rounding: birth.flags & flag::ROUNDING != 0,
         at_failure: failure.is_some_and(|failure| alive_at(failure.at_ns)),
         step_left: failure.is_some_and(|failure| failure.left),
+        outlived_backward: failure
+            .and_then(|failure| failure.backward_end_ns)
+            .is_some_and(|ns| birth.at_ns < ns),
     }
 }
 
@@ -210,6 +220,7 @@ struct Failure {
     at_ns: i64,
     /// The step was left for it, and not finished all the same.
     left: bool,
+    backward_end_ns: Option<i64>,
 }
 
 #[cfg(test)]

@@ -23,12 +23,19 @@ pub struct Life {
     pub at_failure: bool,
     /// Its step was left unfinished.
     pub step_left: bool,
+    /// A backward had ended after it was made, and before the failure.
+    pub outlived_backward: bool,
 }
 
 impl Life {
     /// Whether it was alive when its step failed for good: what it was for has not come to pass.
     fn stranded(&self) -> bool {
         self.at_failure && self.step_left
+    }
+
+    /// A thread without a part in training may free what it was given while backward runs.
+    fn released_by_backward(&self, same_step: bool) -> bool {
+        same_step && !self.ended_aside && self.ended.and_then(|end| end.phase) == Some(Phase::Backward)
     }
 
     /// Whatever the step was at meanwhile, it is none of the step's.
@@ -71,7 +78,7 @@ impl Filing {
 /// | | outlives it | input |
 /// | forward | freed in it | workspace / forward_temporary |
 /// | | released in a backward of the step | activation |
-/// | | alive when its step failed | activation |
+/// | | alive when its step failed before a backward ended | activation |
 /// | | neither | workspace / output |
 /// | backward, running a part of forward again | freed in that | workspace / forward_temporary |
 /// | | freed later in backward, or alive when its step failed | activation / recomputed |
@@ -107,7 +114,7 @@ pub fn file_by_lifetime(life: &Life, gradients_known: bool) -> Filing {
             file_from_recomputation(life, same_turn, same_step)
         }
         // After an error libtorch's engine keeps what it was working on.
-        Some(Phase::Backward) if same_step || life.at_failure => {
+        Some(Phase::Backward) if same_step || life.stranded() => {
             Filing::workspace(Detail::ActivationGradient)
         }
         Some(Phase::Backward) if gradients_known => Filing::plain(Category::Unattributed),
@@ -128,8 +135,8 @@ fn file_from_loader(life: &Life) -> Filing {
 }
 
 fn file_from_forward(life: &Life, same_turn: bool, same_step: bool) -> Filing {
-    let released_by_backward = same_step && life.ended.and_then(|end| end.phase) == Some(Phase::Backward);
-    match (released_by_backward || life.stranded(), same_turn) {
+    let needed = life.released_by_backward(same_step) || (life.stranded() && !life.outlived_backward);
+    match (needed, same_turn) {
         (true, _) => Filing {
             category: Category::Activation,
             detail: life.autocast_copy.then_some(Detail::AutocastWeightCopy),
@@ -140,8 +147,7 @@ fn file_from_forward(life: &Life, same_turn: bool, same_step: bool) -> Filing {
 }
 
 fn file_from_recomputation(life: &Life, same_turn: bool, same_step: bool) -> Filing {
-    let released_by_backward = same_step && life.ended.and_then(|end| end.phase) == Some(Phase::Backward);
-    match (same_turn && !life.stranded(), released_by_backward || life.stranded()) {
+    match (same_turn && !life.stranded(), life.released_by_backward(same_step) || life.stranded()) {
         (true, _) => Filing::workspace(Detail::ForwardTemporary),
         (false, true) => Filing { category: Category::Activation, detail: Some(Detail::Recomputed) },
         (false, false) => Filing::workspace(Detail::Output),
@@ -169,6 +175,7 @@ mod tests {
             rounding: false,
             at_failure: false,
             step_left: false,
+            outlived_backward: false,
         }
     }
 
@@ -220,6 +227,18 @@ mod tests {
         assert_eq!(shown(&Life { ended: Some(born), ended_in_loader: false, ..made }), "input");
         let kept = Life { ended: Some(born), ended_in_loader: true, ..made };
         assert_eq!(shown(&kept), "workspace/input_temporary");
+    }
+
+    /// As its step failed in the optimizer: the loss, say.
+    #[test]
+    fn what_a_backward_had_no_more_use_for_is_no_activation() {
+        let stranded =
+            Life { at_failure: true, step_left: true, ..life(place(Some(1), Some(Phase::Forward), 2), None) };
+        assert_eq!(shown(&stranded), "activation");
+        assert_eq!(shown(&Life { outlived_backward: true, ..stranded }), "workspace/output");
+        let given_away = Some(place(Some(1), Some(Phase::Backward), 3));
+        let freed_aside = Life { ended: given_away, ended_aside: true, ..life(stranded.born, None) };
+        assert_eq!(shown(&freed_aside), "workspace/output");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub fn render_by_scope(table_of: &ByScope) -> String {
     }
     if table_of.difference.backward_ms.is_some_and(|ms| ms < 0.0) {
         lines.push(
-            "several threads ran nodes of backward at once, which took longer together than the phase"
+            "several threads ran nodes of backward at once: together they took longer than the phase"
                 .to_owned(),
         );
     }

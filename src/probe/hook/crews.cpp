@@ -48,21 +48,36 @@ void (*const set_default_device)(int) =
 
 // Leads a crew as long as it lives, which is as long as its thread does.
 struct Lead {
-  int place = take_place();
+  const int place = take_place();
+  // What the setting was that the place is lent in.
+  const int before = get_default_device ? get_default_device() : 0;
   // Of a thread that found no place: it works alone.
   Crew alone;
 
   Lead() {
     crew().role.store(Role::kOther, std::memory_order_relaxed);
     crew().move_to(0, 0);
-    if (place >= 0 && get_default_device && set_default_device) set_default_device(kLent | place);
+    lend();
   }
   ~Lead() {
+    // What other destructors of the thread still do is nobody's.
     here.crew = nullptr;
-    if (place >= 0) give_back_place(place);
+    here.ended = true;
+    if (place < 0) return;
+    if (set_default_device) set_default_device(before);
+    give_back_place(place);
+  }
+  // Again, where the program has set it since.
+  void lend() {
+    if (place >= 0 && get_default_device && set_default_device) set_default_device(kLent | place);
   }
   Crew& crew() { return place >= 0 ? crews[place] : alone; }
 };
+
+Lead& lead() {
+  thread_local Lead of_this_thread;
+  return of_this_thread;
+}
 
 // ---- Graphs of the backward pass --------------------------------------------------------------------
 
@@ -79,7 +94,7 @@ void look_up() {
   Crew& crew = *here.crew;
   const bool home = crew.role.load(std::memory_order_relaxed) == Role::kTraining;
   crew.move_to(home ? current_scope() : 0, 0);
-  if (crew.role.load(std::memory_order_relaxed) == Role::kServing) {
+  if (crew.role.load(std::memory_order_relaxed) == Role::kServing && !here.enlisted) {
     crew.role.store(Role::kOther, std::memory_order_relaxed);
   }
 }
@@ -87,11 +102,12 @@ void look_up() {
 }  // namespace
 
 Crew& lead_crew() {
+  static Crew of_the_ended;
+  if (here.ended) return of_the_ended;
   if (here.crew) {
     look_up();
   } else {
-    thread_local Lead lead;
-    here.crew = &lead.crew();
+    here.crew = &lead().crew();
   }
   return *here.crew;
 }
@@ -115,12 +131,12 @@ void begin_graph_node(const bool* is_ours) {
   Crew& crew = lead_crew();
   here.walk = walk_here();
   const Role role = crew.role.load(std::memory_order_relaxed);
-  if (role == Role::kTraining || role == Role::kLoading) return;
-  // Once for each walk: a shared parameter's node is of whoever used it first, and ends the graphs of others too.
-  if (here.known_walk != here.walk) {
-    here.serves = is_ours && *is_ours;
-    if (is_ours) here.known_walk = here.walk;
-  }
+  if (role == Role::kTraining || role == Role::kLoading || here.enlisted) return;
+  // For the whole walk, once there is a node of ours in it. A shared parameter's node is of whoever used it first, and ends
+  // the graphs of others too: it tells nothing.
+  if (here.known_walk != here.walk) here.serves = false;
+  here.known_walk = here.walk;
+  here.serves |= is_ours && *is_ours;
   crew.role.store(here.serves ? Role::kServing : Role::kOther, std::memory_order_relaxed);
 }
 
@@ -130,15 +146,27 @@ using namespace stepledger;
 
 extern "C" {
 
-// Says that this thread fetches batches, as long as it lives.
-void sl_load_here() { lead_crew().role.store(Role::kLoading, std::memory_order_relaxed); }
+// Says that this thread fetches batches, as long as it lives. The one that trains may do that too, and goes on training.
+void sl_load_here() {
+  Crew& crew = lead_crew();
+  if (crew.role.load(std::memory_order_relaxed) != Role::kTraining) crew.role.store(Role::kLoading, std::memory_order_relaxed);
+}
+
+// Says that this thread trains beside the training thread, as long as it lives.
+void sl_serve_here() {
+  Crew& crew = lead_crew();
+  if (crew.role.load(std::memory_order_relaxed) == Role::kTraining) return;
+  crew.role.store(Role::kServing, std::memory_order_relaxed);
+  here.enlisted = true;
+}
 
 // Says whether this is the thread that trains. The first one of the process is thread number 0.
 void sl_train_here(bool on) {
   this_thread();
   Crew& crew = lead_crew();
   crew.role.store(on ? Role::kTraining : Role::kOther, std::memory_order_relaxed);
-  crew.move_to(0, 0);
+  sl_set_scope(0);
+  if (on) lead().lend();
 }
 
 }  // extern "C"

@@ -46,7 +46,7 @@ inline uint64_t call_here() { return crew_here().call.load(std::memory_order_rel
 bool is_aside(const Crew& crew);
 
 // A node of the backward graph begins on this thread, outside all others. `is_ours` says whether the training thread made
-// its graph; it is null for a node that may belong to anybody's graph.
+// it; it is null for a node that may end or begin anybody's graph.
 void begin_graph_node(const bool* is_ours);
 // Whether backward's nodes are observed, so that it is known who serves.
 void know_graphs(bool on);

@@ -9,6 +9,7 @@
 
 #include "cuda.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
@@ -60,7 +61,7 @@ std::atomic<Chunk*> spare{nullptr};
 // Marks a chunk that could not be had: its events are dropped, and the reader knows not to wait for them.
 Chunk* const kNoMemory = reinterpret_cast<Chunk*>(alignof(Chunk));
 
-std::atomic<uint16_t> next_thread{0};
+std::atomic<uint32_t> next_thread{0};
 std::atomic<uint32_t> scope{0};
 
 // Keeps a chunk for the next need, and frees the one that was kept before.
@@ -142,7 +143,11 @@ int64_t now_ns() {
 }
 
 uint16_t this_thread() {
-  if (here.number == UINT16_MAX) here.number = next_thread.fetch_add(1, std::memory_order_relaxed);
+  // The last number is that of all threads that come after.
+  constexpr uint32_t kLast = UINT16_MAX - 1;
+  if (here.number == UINT16_MAX) {
+    here.number = uint16_t(std::min(next_thread.fetch_add(1, std::memory_order_relaxed), kLast));
+  }
   return here.number;
 }
 

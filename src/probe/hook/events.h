@@ -48,14 +48,19 @@ struct Here {
   Crew* crew = nullptr;
   // The walk through a graph of backward that nodes ran in here, until it is found to be over; negative for none.
   int walk = -1;
-  // The last walk of which it is known whether the training thread made its graph, and whether it did.
+  // The last walk that nodes ran in here, and whether the training thread made any of them.
   int known_walk = -1;
   bool serves = false;
+  // It trains beside the training thread for good.
+  bool enlisted = false;
+  // It is about to end, and leads no crew any more.
+  bool ended = false;
 };
 extern thread_local Here here;
 
 // The scope that the training thread is in.
 uint32_t current_scope();
+extern "C" void sl_set_scope(uint32_t number);
 
 int64_t now_ns();
 uint16_t this_thread();

@@ -28,6 +28,7 @@ unsafe extern "C" {
 // crews.cpp
 unsafe extern "C" {
     pub fn sl_load_here();
+    pub fn sl_serve_here();
     pub fn sl_train_here(on: bool);
 }
 

@@ -21,6 +21,7 @@ pub use copies::CopyObserver;
 pub use ops::OpNames;
 pub use version::{check_libtorch, torch_version};
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,6 +74,7 @@ pub struct Beside {
 pub struct Hook {
     watch: Watch,
     dropped_before: u64,
+    observes_ops: Cell<bool>,
     /// What it has written, to be read.
     pub stream: Stream,
 }
@@ -89,7 +91,8 @@ impl Hook {
         // SAFETY: plain values in, one number out; the flag above makes this the only recorder and reader.
         let (hook, failed) = unsafe {
             ffi::sl_train_here(true);
-            let hook = Hook { watch, dropped_before: ffi::sl_dropped(), stream: Stream::default() };
+            let (observes_ops, stream) = Default::default();
+            let hook = Hook { watch, dropped_before: ffi::sl_dropped(), observes_ops, stream };
             let failed = match watch.device {
                 Device::Cuda(ordinal) => {
                     ffi::sl_cuda_start(ordinal as i32, limit_bytes, &raw mut total_bytes)
@@ -106,13 +109,14 @@ impl Hook {
         Ok(hook)
     }
 
-    /// Whether operators are observed on this thread, if they are to be at all. In backward its nodes tell, and
-    /// observing operators there too would cost much more.
-    pub fn observe_ops(&self, on: bool) {
+    /// Whether operators are observed on this thread, if they are to be at all; returns whether they were. In backward its
+    /// nodes tell, and observing operators there too would cost much more.
+    pub fn observe_ops(&self, on: bool) -> bool {
         if self.watch.ops {
             // SAFETY: a plain call. If it fails, operators stay unnamed.
             unsafe { ffi::sl_observe_ops(on) };
         }
+        self.observes_ops.replace(on && self.watch.ops)
     }
 
     /// What lies beside the account now; `None` on a CPU, which has no caching allocator. `non_torch` says whether
@@ -207,6 +211,17 @@ pub fn take_from_node(ns: i64) {
 pub fn this_thread_loads() {
     // SAFETY: stores one thread-local number, and one of OpenMP's for this thread.
     unsafe { ffi::sl_load_here() }
+}
+
+/// Says that the calling thread trains beside the one that the probe was started on, in a program whose model runs on
+/// several: what it makes in the step is filed as if made there, at either depth of trace. Operators and scopes are the
+/// training thread's alone.
+///
+/// Without it a thread is taken for one beside training (which saves checkpoints, say), but for what backward on the
+/// training thread releases.
+pub fn this_thread_trains() {
+    // SAFETY: stores thread-local numbers, and one of OpenMP's for this thread.
+    unsafe { ffi::sl_serve_here() }
 }
 
 /// The numbers of the blocks behind a tensor: of its values, and of their indices if it is sparse. 0 where there is no
