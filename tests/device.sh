@@ -97,6 +97,19 @@ device_check() {
   no_result "$1" "$code"
 }
 
+# Those that the program lists. One that cannot start, or lists none, is a failure: without a row it would be no check at all.
+device_checks() {
+  local code checks check
+  try device_checks 45 "$bundle/device_checks" list
+  code=$?
+  checks=$(cat "$work/out")
+  if [ "$code" -ne 0 ]; then no_result device_checks "$code"; return; fi
+  if [ -z "$checks" ]; then row device_checks "the names of the checks" "none" FAIL; return; fi
+  for check in $checks; do
+    case $check in overhead | checkpoint) device_check "$check" 90 ;; *) device_check "$check" 45 ;; esac
+  done
+}
+
 # json EXPRESSION: of the object `o` in $work/out.
 json() { "$python" -c "import json,sys; o=json.load(open(sys.argv[1])); print($1)" "$work/out" 2>> "$work/err"; }
 
@@ -218,7 +231,5 @@ else
   row "calibrate --device cuda" — "not run: $why" "not run"
   row "run --device cuda" — "not run: $why" "not run"
 fi
-for check in $("$bundle/device_checks" list); do
-  case $check in overhead | checkpoint) device_check "$check" 90 ;; *) device_check "$check" 45 ;; esac
-done
+device_checks
 finish
