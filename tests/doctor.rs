@@ -152,6 +152,22 @@ fn tool(runs: &Runs, on_load: &str) -> PathBuf {
 
 #[cfg(feature = "torch")]
 #[test]
+fn a_tool_that_ends_its_process_at_the_end_is_told() {
+    let runs = Runs::new();
+    let aborts = tool(&runs, "} __attribute__((destructor)) static void unloaded(void) { abort();");
+    let output = doctor(program().env("NVTX_INJECTION64_PATH", &aborts), &runs);
+    let checkup = object(&output);
+    assert_eq!(output.status.code(), Some(1), "a run would end so: {checkup}");
+    let end = check(&checkup, "end of the process");
+    let found = end["found"].as_str().unwrap();
+    assert!(end["standing"] == "fails" && found.contains("signal: 6"), "{end}");
+    assert!(found.contains(&*aborts.to_string_lossy()), "{end}");
+    assert!(end["way_out"].as_str().unwrap().contains("unset"), "{end}");
+    assert_eq!(check(&checkup, "kernel cache")["standing"], "works", "{checkup}");
+}
+
+#[cfg(feature = "torch")]
+#[test]
 fn a_tool_that_talks_is_no_failure() {
     let runs = Runs::new();
     let talks = tool(&runs, "printf(\"{}\\n\"); fflush(stdout);");
