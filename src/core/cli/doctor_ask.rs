@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::doctor_answers::{Heard, Listener};
 use super::patience::{Said, at_most, run};
+use crate::sweep::lead;
 
 /// Loading libtorch from a cold disk and starting the driver of many GPUs may each take this long.
 const PATIENCE_EACH: Duration = Duration::from_secs(60);
@@ -58,7 +59,7 @@ pub fn asking(patient: impl Fn() -> bool) -> impl Fn(&[String]) -> Result<Asked,
     }
 }
 
-/// Has the engine look at what comes behind those things, in a process of its own.
+/// Has the engine look at what comes behind those things, in a process of its own, which ends with this one.
 fn ask(fatal: &[String], over: impl Fn() -> Option<Over>) -> Result<Asked, String> {
     let program =
         env::current_exe().map_err(|error| format!("this program's own path is not known: {error}"))?;
@@ -67,6 +68,7 @@ fn ask(fatal: &[String], over: impl Fn() -> Option<Over>) -> Result<Asked, Strin
     let mut command = Command::new(program);
     command.args(["doctor", "--engine", &listener.number().to_string()]);
     command.args(fatal.iter().flat_map(|name| ["--fatal", name]));
+    lead(&mut command);
     let mut tool = env::var(NVTX_VARIABLE).ok().filter(|path| !path.is_empty());
     if fatal.iter().any(|name| name == NVTX_TOOL) {
         // It is loaded with the first range, whatever is looked at then.
