@@ -64,12 +64,27 @@ fn known(
     Err(match (&why, visible) {
         (DeviceError::NoGpu, Some(visible)) => {
             let why = format!("{why}; CUDA_VISIBLE_DEVICES is {visible:?}");
-            Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without")
+            if on_bus == 0 || hides_all(visible) {
+                return Err(Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without"));
+            }
+            let why = format!("{why}, and the machine has {on_bus} of NVIDIA's");
+            Check::fails(
+                GPU,
+                why,
+                format!("name GPUs of `nvidia-smi` in CUDA_VISIBLE_DEVICES, or {ASK_THE_DRIVER}"),
+            )
         }
         (DeviceError::NoGpu, None) if on_bus == 0 => Check::absent(GPU, why.to_string(), ASK_THE_DRIVER),
         (DeviceError::NoGpu, None) => broken(format!("{why}, but the machine has {on_bus} of NVIDIA's")),
         _ => broken(why),
     })
+}
+
+/// Whether a list of GPUs names none, and means that: it counts up to the first entry that is no GPU. A scheduler says
+/// `NoDevFiles` to a job that it has given none.
+fn hides_all(visible: &str) -> bool {
+    let first = visible.split(',').next().unwrap_or_default().trim();
+    ["", "-1", "NoDevFiles"].contains(&first)
 }
 
 fn broken(why: impl Display) -> Check {
@@ -186,7 +201,13 @@ mod tests {
         let (absent, fails) = (Standing::Absent, Standing::Fails);
         assert_eq!(standing(Err(DeviceError::NoDriver), 1, None), Standing::NotRun);
         assert_eq!(standing(Err(DeviceError::NoGpu), 0, None), absent);
-        assert_eq!(standing(Ok(Vec::new()), 1, Some("")), absent, "hidden");
+        for hidden in ["", "-1", "-1,0", "NoDevFiles"] {
+            assert_eq!(standing(Ok(Vec::new()), 1, Some(hidden)), absent, "{hidden}");
+        }
+        assert_eq!(standing(Err(DeviceError::NoGpu), 0, Some("0")), absent, "none on the bus");
+        let unseen = known(Err(DeviceError::NoGpu), 1, Some("0")).unwrap_err();
+        assert_eq!(unseen.standing, fails, "a scheduler names one, and the bus has it");
+        assert!(unseen.found.contains("\"0\"") && unseen.found.contains("has 1"), "{unseen:?}");
         assert_eq!(standing(Err(DeviceError::NoGpu), 1, None), fails, "the bus has one");
         assert_eq!(standing(Err(DeviceError::StubDriver), 0, Some("0")), fails);
         assert_eq!(known(Ok(two_cards().to_vec()), 0, None).unwrap().len(), 2);
