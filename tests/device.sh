@@ -124,7 +124,7 @@ doctor() {
   fi
   json "'\n'.join('%-8s %-18s %s' % (c['standing'], c['name'], c['found']) for c in o['checks'])" >&2
   gpu=$(json "any(c['name'].startswith('GPU ') and c['standing'] == 'works' for c in o['checks'])")
-  broken=$(json "'; '.join(c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails' and c['name'] in ('CUDA driver', 'GPU', 'libtorch on a GPU', 'NVML', 'NVRTC'))")
+  broken=$(json "'; '.join(c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails' and c['name'] in ('libtorch for CUDA', 'CUDA driver', 'GPU', 'libtorch on a GPU', 'NVML', 'NVRTC'))")
   if [ -n "$broken" ]; then row "doctor: GPU and driver" "nothing that is there fails" "$broken" FAIL
   elif [ "$gpu" = True ]; then row "doctor: GPU and driver" "nothing that is there fails" "nothing fails" pass
   else row "doctor: GPU and driver" "nothing that is there fails" "not run: no GPU" "not run"; fi

@@ -68,7 +68,12 @@ fn made_up_with(doctor: &str, checks: &str) -> tempfile::TempDir {
 
 /// What `doctor --json` says where a GPU stands so.
 fn doctor_says(standing: &str) -> String {
-    let checks = format!(r#"[{{"name": "GPU", "standing": "{standing}", "found": "the driver refuses"}}]"#);
+    doctor_says_of("GPU", standing)
+}
+
+fn doctor_says_of(name: &str, standing: &str) -> String {
+    let checks =
+        format!(r#"[{{"name": "{name}", "standing": "{standing}", "found": "the driver refuses"}}]"#);
     format!(r#"echo '{{"run_works": true, "checks": {checks}}}'"#)
 }
 
@@ -137,6 +142,15 @@ fn a_driver_that_refuses_is_a_failure_and_no_gpu_is_none() {
         let output = script(&[], made_up(&doctor_says(standing), "exit 77").path());
         let row = verdicts(&output).remove("doctor: GPU and driver");
         assert_eq!(row.as_deref(), Some(verdict), "{standing}: {output:?}");
+    }
+}
+
+#[test]
+fn a_library_that_is_there_and_broken_is_a_failure() {
+    for name in ["libtorch for CUDA", "NVRTC", "NVML"] {
+        let output = script(&[], made_up(&doctor_says_of(name, "fails"), "exit 77").path());
+        let row = verdicts(&output).remove("doctor: GPU and driver");
+        assert_eq!(row.as_deref(), Some("FAIL"), "{name}: {output:?}");
     }
 }
 
