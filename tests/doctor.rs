@@ -142,6 +142,22 @@ fn the_engine_finds_libtorch_and_a_hook_that_works() {
     assert_eq!(tool["standing"], "fails", "{tool}");
 }
 
+#[cfg(feature = "torch")]
+#[test]
+fn a_cuda_half_that_is_cut_off_fails_and_is_what_the_rest_is_told_of() {
+    let runs = Runs::new();
+    let folder = runs.file("cut off");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("libtorch_cuda.so"), "cut off").unwrap();
+    let output = doctor(program().env("LD_LIBRARY_PATH", path_with(folder)), &runs);
+    assert_eq!(output.status.code(), Some(0), "a CPU does without: {}{}", stdout(&output), stderr(&output));
+    let checkup = object(&output);
+    let half = check(&checkup, "libtorch for CUDA");
+    assert!(half["standing"] == "fails" && half["found"].as_str().unwrap().contains("too short"), "{half}");
+    let on_gpu = check(&checkup, "libtorch on a GPU");
+    assert_eq!((&on_gpu["standing"], &on_gpu["way_out"]), (&"not_run".into(), &Value::Null), "{on_gpu}");
+}
+
 /// A tool that does this when it is loaded.
 #[cfg(feature = "torch")]
 fn tool(runs: &Runs, on_load: &str) -> PathBuf {

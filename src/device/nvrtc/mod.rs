@@ -181,6 +181,18 @@ mod tests {
     }
 
     #[test]
+    fn a_compiler_that_is_broken_is_told_from_none() {
+        // SAFETY: no library.
+        let broken = || unsafe { libloading::os::unix::Library::new("/dev/null") }.map(|_| 0);
+        assert_eq!(first([broken(), Ok(7)].into_iter()), Ok(7), "the next one does");
+        let reasons = first([broken()].into_iter()).unwrap_err();
+        let error = none(&reasons, Vec::new()).to_string();
+        assert!(error.contains("/dev/null") && error.contains("cannot be loaded"), "{error}");
+        let nothing = first([].into_iter().map(|()| broken())).unwrap_err();
+        assert!(matches!(none(&nothing, Vec::new()), DeviceError::NoCompiler { .. }));
+    }
+
+    #[test]
     fn a_source_that_does_not_compile_shows_the_compilers_messages() {
         let broken = source("extern \"C\" __global__ void f(int* p) {\n  *p = misspelt;\n}");
         let error = Compiler::find().unwrap().compile(&broken, Arch::new(8, 0)).unwrap_err();
