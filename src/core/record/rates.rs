@@ -89,6 +89,7 @@ pub struct Datasheet {
 /// What a run's rates are held against, and who says so: measured and printed numbers are never mixed up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a run has one")]
 pub enum ReferenceRates {
     Calibrated(DeviceRates),
     Datasheet(Datasheet),
