@@ -28,6 +28,7 @@ fn what_is_measured_is_what_later_runs_with_as_many_threads_are_held_against() {
     for rate in ["copy_gb_s", "triad_gb_s", "matmul_f32_tflop_s", "matmul_bf16_tflop_s"] {
         assert!(rates[rate]["median"].as_f64().unwrap() > 0.0 && rates[rate]["rounds"] == 5, "{rates}");
     }
+    assert!(rates["array_bytes"].as_u64().unwrap() >= 64 << 20, "{rates}");
     for dtype in ["f32", "bf16"] {
         let rows = rates[format!("matmul_{dtype}_rows")].as_i64().unwrap();
         assert!((256..=2048).contains(&rows), "{rates}");

@@ -97,6 +97,19 @@ device_check() {
   no_result "$1" "$code"
 }
 
+# Those that the program lists. One that cannot start, or lists none, is a failure: without a row it would be no check at all.
+device_checks() {
+  local code checks check
+  try device_checks 45 "$bundle/device_checks" list
+  code=$?
+  checks=$(cat "$work/out")
+  if [ "$code" -ne 0 ]; then no_result device_checks "$code"; return; fi
+  if [ -z "$checks" ]; then row device_checks "the names of the checks" "none" FAIL; return; fi
+  for check in $checks; do
+    case $check in overhead | checkpoint) device_check "$check" 90 ;; *) device_check "$check" 45 ;; esac
+  done
+}
+
 # json EXPRESSION: of the object `o` in $work/out.
 json() { "$python" -c "import json,sys; o=json.load(open(sys.argv[1])); print($1)" "$work/out" 2>> "$work/err"; }
 
@@ -111,7 +124,7 @@ doctor() {
   fi
   json "'\n'.join('%-8s %-18s %s' % (c['standing'], c['name'], c['found']) for c in o['checks'])" >&2
   gpu=$(json "any(c['name'].startswith('GPU ') and c['standing'] == 'works' for c in o['checks'])")
-  broken=$(json "'; '.join(c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails' and c['name'] in ('CUDA driver', 'GPU', 'libtorch on a GPU', 'NVML', 'NVRTC'))")
+  broken=$(json "'; '.join(c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails' and c['name'] in ('libtorch for CUDA', 'CUDA driver', 'GPU', 'libtorch on a GPU', 'NVML', 'NVRTC'))")
   if [ -n "$broken" ]; then row "doctor: GPU and driver" "nothing that is there fails" "$broken" FAIL
   elif [ "$gpu" = True ]; then row "doctor: GPU and driver" "nothing that is there fails" "nothing fails" pass
   else row "doctor: GPU and driver" "nothing that is there fails" "not run: no GPU" "not run"; fi
@@ -218,7 +231,5 @@ else
   row "calibrate --device cuda" — "not run: $why" "not run"
   row "run --device cuda" — "not run: $why" "not run"
 fi
-for check in $("$bundle/device_checks" list); do
-  case $check in overhead | checkpoint) device_check "$check" 90 ;; *) device_check "$check" 45 ;; esac
-done
+device_checks
 finish

@@ -49,6 +49,11 @@ fn command(arguments: &[&str], bundle: &Path) -> Command {
 
 /// In the place of the binaries: a program that says this as `doctor`, and fails at all else, and one check.
 fn made_up(doctor: &str, check: &str) -> tempfile::TempDir {
+    made_up_with(doctor, &format!("case $1 in list) echo only ;; *) {check} ;; esac"))
+}
+
+/// As [`made_up`], with this as the program of checks.
+fn made_up_with(doctor: &str, checks: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -56,14 +61,19 @@ fn made_up(doctor: &str, check: &str) -> tempfile::TempDir {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     };
     file("stepledger", &format!("case $1 in doctor) {doctor} ;; *) exit 1 ;; esac"));
-    file("device_checks", &format!("case $1 in list) echo only ;; *) {check} ;; esac"));
+    file("device_checks", checks);
     file("libstepledger.so", "");
     folder
 }
 
 /// What `doctor --json` says where a GPU stands so.
 fn doctor_says(standing: &str) -> String {
-    let checks = format!(r#"[{{"name": "GPU", "standing": "{standing}", "found": "the driver refuses"}}]"#);
+    doctor_says_of("GPU", standing)
+}
+
+fn doctor_says_of(name: &str, standing: &str) -> String {
+    let checks =
+        format!(r#"[{{"name": "{name}", "standing": "{standing}", "found": "the driver refuses"}}]"#);
     format!(r#"echo '{{"run_works": true, "checks": {checks}}}'"#)
 }
 
@@ -132,6 +142,30 @@ fn a_driver_that_refuses_is_a_failure_and_no_gpu_is_none() {
         let output = script(&[], made_up(&doctor_says(standing), "exit 77").path());
         let row = verdicts(&output).remove("doctor: GPU and driver");
         assert_eq!(row.as_deref(), Some(verdict), "{standing}: {output:?}");
+    }
+}
+
+#[test]
+fn a_library_that_is_there_and_broken_is_a_failure() {
+    for name in ["libtorch for CUDA", "NVRTC", "NVML"] {
+        let output = script(&[], made_up(&doctor_says_of(name, "fails"), "exit 77").path());
+        let row = verdicts(&output).remove("doctor: GPU and driver");
+        assert_eq!(row.as_deref(), Some("FAIL"), "{name}: {output:?}");
+    }
+}
+
+#[test]
+fn checks_that_cannot_start_are_a_failure() {
+    for (checks, got) in [
+        ("echo 'libtorch.so: cannot open' >&2; exit 127", "exit code 127: libtorch.so: cannot open"),
+        ("exit 0", "none"),
+        ("echo only; exit 139", "exit code 139:"),
+    ] {
+        let output = script(&[], made_up_with(&doctor_says("absent"), checks).path());
+        let table = String::from_utf8_lossy(&output.stdout).into_owned();
+        let rows: Vec<_> = table.lines().filter(|line| line.starts_with("device_checks ")).collect();
+        assert!(rows.len() == 1 && rows[0].contains(got) && rows[0].ends_with("FAIL"), "{checks}: {table}");
+        assert_eq!(verdicts(&output).get("only"), None, "{checks}: {table}");
     }
 }
 

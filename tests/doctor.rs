@@ -6,6 +6,12 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+#[cfg(feature = "torch")]
+use std::{
+    process::Stdio,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use common::{Runs, program, stderr, stdout};
 use serde_json::Value;
@@ -136,6 +142,22 @@ fn the_engine_finds_libtorch_and_a_hook_that_works() {
     assert_eq!(tool["standing"], "fails", "{tool}");
 }
 
+#[cfg(feature = "torch")]
+#[test]
+fn a_cuda_half_that_is_cut_off_fails_and_is_what_the_rest_is_told_of() {
+    let runs = Runs::new();
+    let folder = runs.file("cut off");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("libtorch_cuda.so"), "cut off").unwrap();
+    let output = doctor(program().env("LD_LIBRARY_PATH", path_with(folder)), &runs);
+    assert_eq!(output.status.code(), Some(0), "a CPU does without: {}{}", stdout(&output), stderr(&output));
+    let checkup = object(&output);
+    let half = check(&checkup, "libtorch for CUDA");
+    assert!(half["standing"] == "fails" && half["found"].as_str().unwrap().contains("too short"), "{half}");
+    let on_gpu = check(&checkup, "libtorch on a GPU");
+    assert_eq!((&on_gpu["standing"], &on_gpu["way_out"]), (&"not_run".into(), &Value::Null), "{on_gpu}");
+}
+
 /// A tool that does this when it is loaded.
 #[cfg(feature = "torch")]
 fn tool(runs: &Runs, on_load: &str) -> PathBuf {
@@ -148,6 +170,64 @@ fn tool(runs: &Runs, on_load: &str) -> PathBuf {
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&file).arg(&source).status().unwrap();
     assert!(built.success());
     file
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_tool_that_ends_its_process_at_the_end_is_told() {
+    let runs = Runs::new();
+    let aborts = tool(&runs, "} __attribute__((destructor)) static void unloaded(void) { abort();");
+    let output = doctor(program().env("NVTX_INJECTION64_PATH", &aborts), &runs);
+    let checkup = object(&output);
+    assert_eq!(output.status.code(), Some(1), "a run would end so: {checkup}");
+    let end = check(&checkup, "end of the process");
+    let found = end["found"].as_str().unwrap();
+    assert!(end["standing"] == "fails" && found.contains("signal: 6"), "{end}");
+    assert!(found.contains(&*aborts.to_string_lossy()), "{end}");
+    assert!(end["way_out"].as_str().unwrap().contains("unset"), "{end}");
+    assert_eq!(check(&checkup, "kernel cache")["standing"], "works", "{checkup}");
+}
+
+/// A process that has ended has no entry, or one that says that it is a zombie.
+#[cfg(feature = "torch")]
+fn is_gone(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| rest.trim().is_empty() || rest.trim().starts_with('Z'))
+}
+
+/// By SIGHUP, which a closed terminal sends, and by one that cannot be caught.
+#[cfg(feature = "torch")]
+#[test]
+fn what_hangs_ends_with_the_doctor() {
+    for signal in ["-HUP", "-KILL"] {
+        let runs = Runs::new();
+        let (note, whole) = (runs.file("note"), runs.file("process"));
+        // The alarm spares the machine a process that hangs for ever where this test fails.
+        let hangs = format!(
+            "extern int getpid(void); extern unsigned alarm(unsigned); extern int pause(void); \
+             FILE *file = fopen(\"{}\", \"w\"); fprintf(file, \"%d\", getpid()); fclose(file); \
+             rename(\"{}\", \"{}\"); alarm(300); for (;;) pause();",
+            note.display(),
+            note.display(),
+            whole.display()
+        );
+        let mut doctor = program();
+        doctor.args(["doctor", "--json"]).env("NVTX_INJECTION64_PATH", tool(&runs, &hangs));
+        let mut doctor = doctor.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let soon = |what: &str, done: &dyn Fn() -> bool| {
+            let begin = Instant::now();
+            while !done() {
+                assert!(begin.elapsed() < Duration::from_secs(120), "{signal}: {what}");
+                sleep(Duration::from_millis(20));
+            }
+        };
+        soon("nothing hangs", &|| whole.exists());
+        let hanging = fs::read_to_string(&whole).unwrap();
+        assert!(!is_gone(&hanging), "{hanging}");
+        Command::new("kill").args([signal, &doctor.id().to_string()]).status().unwrap();
+        doctor.wait().unwrap();
+        soon("what hung goes on", &|| is_gone(&hanging));
+    }
 }
 
 #[cfg(feature = "torch")]

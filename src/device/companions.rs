@@ -106,11 +106,16 @@ fn load(name: &'static str) -> Result<Library, CompanionError> {
 /// The loader tells a library that is not there from one that it cannot load by its words alone, which begin with the name
 /// of what is missing: that may be another library, which this one needs.
 fn unloaded(library: &'static str, source: libloading::Error) -> CompanionError {
-    let told = source.to_string();
-    match told.starts_with(&format!("{library}: ")) && told.contains("No such file") {
+    match is_missing(library, &source) {
         true => CompanionError::NotFound { library },
         false => CompanionError::Unloaded { library, source },
     }
+}
+
+/// Whether that is why the loader does not load this library: it is not there.
+pub(crate) fn is_missing(library: &str, why: &libloading::Error) -> bool {
+    let told = why.to_string();
+    told.starts_with(&format!("{library}: ")) && told.contains("No such file")
 }
 
 fn open(path: &Path) -> Result<Library, libloading::Error> {

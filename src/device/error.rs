@@ -29,6 +29,11 @@ pub enum DeviceError {
         paths(looked)
     )]
     NoCompiler { looked: Vec<PathBuf> },
+    #[error(
+        "CUDA's compiler library (NVRTC) is there and cannot be loaded: {reasons}; install it again (the wheel \
+         nvidia-cuda-nvrtc). Only --adamw kernel and calibrating a GPU need it; --adamw fused does not"
+    )]
+    BrokenCompiler { reasons: String },
     #[error("kernels/{kernel}.cu does not compile for {arch}:\n{log}")]
     Source { kernel: String, arch: String, log: String },
     #[error("CUDA's compiler (NVRTC), on kernels/{kernel}.cu: {reason}")]

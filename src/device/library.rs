@@ -5,20 +5,26 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+use super::companions::is_missing;
+
 /// The names that the compiler library has, newest first.
 const NAMES: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
 /// A library that the compiler asks the loader for by name when it compiles.
 const BUILTINS: &str = "libnvrtc-builtins.so.";
 
-/// The compiler libraries that can be loaded, the nearest first: those that lie where it is looked for, each by its path,
-/// and then whatever the system's loader has. A toolkit on the loader's path may be newer than the driver, while
+/// The compiler libraries that there are, or why one cannot be loaded, the nearest first: those that lie where it is looked
+/// for, each by its path, and then whatever the system's loader has. A toolkit on the loader's path may be newer than the driver, while
 /// libtorch's own compiler belongs to the CUDA that the driver serves.
-pub(super) fn compilers() -> impl Iterator<Item = Library> {
-    let by_path = candidates(&looked()).into_iter().filter_map(|file| {
+pub(super) fn compilers() -> impl Iterator<Item = Result<Library, libloading::Error>> {
+    let by_path = candidates(&looked()).into_iter().map(|file| {
         load_builtins(&file);
         open(&file)
     });
-    by_path.chain(NAMES.iter().filter_map(|name| open(Path::new(name))))
+    let by_name = NAMES.iter().map(|name| (name, open(Path::new(name))));
+    by_path.chain(by_name.filter_map(|(name, library)| match library {
+        Err(error) if is_missing(name, &error) => None,
+        library => Some(library),
+    }))
 }
 
 /// The folders in which the compiler is looked for before the loader is asked.
@@ -26,9 +32,9 @@ pub(super) fn looked() -> Vec<PathBuf> {
     folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"))
 }
 
-fn open(file: &Path) -> Option<Library> {
+fn open(file: &Path) -> Result<Library, libloading::Error> {
     // SAFETY: NVIDIA's library, whose initialisers touch nothing of ours.
-    unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.ok()
+    unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }
 }
 
 /// The folder of the libtorch that this process has loaded.
@@ -77,7 +83,7 @@ fn load_builtins(compiler: &Path) {
     let names_builtins =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BUILTINS));
     let builtins = siblings.flatten().map(|entry| entry.path()).filter(names_builtins);
-    builtins.filter_map(|file| open(&file)).for_each(std::mem::forget);
+    builtins.filter_map(|file| open(&file).ok()).for_each(std::mem::forget);
 }
 
 #[cfg(test)]

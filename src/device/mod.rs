@@ -26,6 +26,7 @@ pub use adamw::{
 };
 pub use arch::Arch;
 pub use cache::Cache;
+pub(crate) use companions::is_missing;
 pub use companions::{CompanionError, cupti_version, nvml_driver, nvtx_tool};
 pub use elapsed::{elapsed_ms, tells_elapsed_time};
 pub use error::DeviceError;

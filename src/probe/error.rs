@@ -1,7 +1,7 @@
 //! What can go wrong while a run is watched.
 
 use super::hook::HookError;
-use super::timing::CudaError;
+use super::timing::{CudaError, CudaHalfError};
 use crate::record::SinkError;
 
 /// Why a probe could not start or go on.
@@ -12,7 +12,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Cuda(#[from] CudaError),
     #[error("{0}; install a libtorch for CUDA, or watch the CPU")]
-    NoCudaHalf(String),
+    NoCudaHalf(#[from] CudaHalfError),
     #[error("a limit on memory takes a trace of allocations: it is the hook that keeps it")]
     LimitWithoutTrace,
     /// The place for the records could not be opened; nothing has been run.

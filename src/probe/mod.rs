@@ -43,4 +43,4 @@ pub use recompute::Recomputation;
 pub use self_test::{SelfTest, self_test};
 pub use session::Probe;
 pub use step::{Step, StepSummary};
-pub use timing::{CudaError, NvtxLayer, load_cuda, why_no_gpu};
+pub use timing::{CudaError, CudaHalfError, NvtxLayer, load_cuda, why_no_gpu};

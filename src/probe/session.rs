@@ -266,7 +266,7 @@ pub(super) fn in_phase<T>(spans: &RefCell<Spans>, phase: Phase, depth: usize, wo
 fn device_clock(device: Device) -> Result<Option<Box<dyn Clock>>, ProbeError> {
     match device {
         Device::Cuda(ordinal) => {
-            load_cuda().map_err(ProbeError::NoCudaHalf)?;
+            load_cuda()?;
             hook::init_cuda()?;
             Ok(Some(Box::new(CudaClock::new(ordinal as i32)?)))
         }

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Times all last-level caches together (STREAM's own rule): a processor may have many, each for some of its cores, and
-/// threads on all cores have all of them.
-const TIMES: u64 = 4;
+use crate::record::ARRAY_TIMES_CACHES;
+
 const LEAST_BYTES: u64 = 64 << 20;
 const MOST_BYTES: u64 = 4 << 30;
 /// Three arrays and what they leave.
 const PART_OF_MEMORY: u64 = 6;
 
-/// Bytes of each of three arrays to measure a CPU's memory with: four times its last-level caches together, 64 MiB to
-/// 4 GiB; of the memory that there is for them, half at most in all.
-pub fn array_bytes(memory_bytes: Option<u64>) -> u64 {
-    sized(last_level(Path::new("/sys/devices/system/cpu")), memory_bytes)
+/// All last-level caches of this machine together: a processor may have many, each for some of its cores, and threads on
+/// all cores have all of them. `None` where the system lists none.
+pub fn bytes() -> Option<u64> {
+    last_level(Path::new("/sys/devices/system/cpu"))
 }
 
-fn sized(caches: Option<u64>, memory_bytes: Option<u64>) -> u64 {
-    let wanted = TIMES.saturating_mul(caches.unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES);
+/// Bytes of each of three arrays to measure a CPU's memory with: four times its last-level caches together, 64 MiB to
+/// 4 GiB; of the memory that there is for them, half at most in all, so that little memory may leave them below the caches.
+pub fn array_bytes(caches: Option<u64>, memory_bytes: Option<u64>) -> u64 {
+    let wanted = ARRAY_TIMES_CACHES.saturating_mul(caches.unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES);
     let most = memory_bytes.map_or(MOST_BYTES, |bytes| bytes / PART_OF_MEMORY);
     wanted.min(most.max(LEAST_BYTES))
 }
@@ -77,7 +78,7 @@ mod tests {
         let two_dies =
             processors(&[("0-1", "32768K"), ("0-1", "32768K"), ("2-3", "16384K"), ("2-3", "16384K")]);
         assert_eq!(last_level(two_dies.path()), Some(48 << 20));
-        assert_eq!(sized(Some(48 << 20), None), 192 << 20);
+        assert_eq!(array_bytes(Some(48 << 20), None), 192 << 20);
     }
 
     #[test]
@@ -85,13 +86,13 @@ mod tests {
         assert_eq!(last_level(Path::new("/not/there")), None);
         let odd = processors(&[("0", "?")]);
         assert_eq!(last_level(odd.path()), Some(32 << 10), "the level below is listed");
-        assert_eq!((sized(None, None), sized(Some(1 << 40), None)), (LEAST_BYTES, MOST_BYTES));
-        assert_eq!(sized(Some(u64::MAX), Some(u64::MAX)), MOST_BYTES);
+        assert_eq!((array_bytes(None, None), array_bytes(Some(1 << 40), None)), (LEAST_BYTES, MOST_BYTES));
+        assert_eq!(array_bytes(Some(u64::MAX), Some(u64::MAX)), MOST_BYTES);
     }
 
     #[test]
     fn arrays_leave_half_of_the_memory() {
-        assert_eq!(3 * sized(Some(1 << 30), Some(6 << 30)), 3 << 30);
-        assert_eq!(sized(Some(1 << 30), Some(0)), LEAST_BYTES);
+        assert_eq!(3 * array_bytes(Some(1 << 30), Some(6 << 30)), 3 << 30);
+        assert_eq!(array_bytes(Some(1 << 30), Some(0)), LEAST_BYTES);
     }
 }

@@ -57,8 +57,10 @@ pub struct Host {
 
 fn measure_cpu(Host { threads, memory_bytes }: Host) -> Result<DeviceRates, RatesError> {
     tch::set_num_threads(threads);
+    let caches_bytes = caches::bytes();
+    let array_bytes = caches::array_bytes(caches_bytes, memory_bytes);
     let (copy_gb_s, triad_gb_s) = {
-        let mut arrays = Arrays::new(caches::array_bytes(memory_bytes))?;
+        let mut arrays = Arrays::new(array_bytes)?;
         (arrays.copy()?, arrays.triad()?)
     };
     let [f32, bf16] = products(CPU_ROWS, Device::Cpu)?;
@@ -69,6 +71,8 @@ fn measure_cpu(Host { threads, memory_bytes }: Host) -> Result<DeviceRates, Rate
         measured_at: Utc::now(),
         stepledger: env!("CARGO_PKG_VERSION").to_owned(),
         torch: torch_version(),
+        array_bytes: Some(array_bytes),
+        caches_bytes,
         copy_gb_s,
         triad_gb_s,
         matmul_f32_tflop_s: f32.rate,
@@ -93,6 +97,8 @@ fn measure_gpu(device: Device, ordinal: i32) -> Result<DeviceRates, RatesError> 
         measured_at: Utc::now(),
         stepledger: env!("CARGO_PKG_VERSION").to_owned(),
         torch: torch_version(),
+        array_bytes: None,
+        caches_bytes: None,
         copy_gb_s: measured(memory.copy),
         triad_gb_s: measured(memory.triad),
         matmul_f32_tflop_s: f32.rate,

@@ -9,7 +9,7 @@ use crate::probe::{load_cuda, why_no_gpu};
 pub fn device(name: &str) -> Result<Device, TrainError> {
     let bad = |reason: String| TrainError::Device { device: name.to_owned(), reason };
     let Some(ordinal) = ordinal(name).map_err(bad)? else { return Ok(Device::Cpu) };
-    load_cuda().map_err(bad)?;
+    load_cuda().map_err(|error| bad(error.to_string()))?;
     among(ordinal, tch::Cuda::device_count()).map_err(bad)
 }
 

@@ -152,6 +152,8 @@ fn calibrate(home: &Path, tflop_s: f64) {
         measured_at: Default::default(),
         stepledger: "0.1.0".to_owned(),
         torch: "2.11.0".to_owned(),
+        array_bytes: None,
+        caches_bytes: None,
         copy_gb_s: rate(20.0),
         triad_gb_s: rate(20.0),
         matmul_f32_tflop_s: rate(tflop_s),

@@ -67,6 +67,8 @@ fn rates() -> DeviceRates {
         measured_at: DateTime::from_timestamp(1_763_000_000, 0).unwrap(),
         stepledger: "0.1.0".to_owned(),
         torch: "2.11.0".to_owned(),
+        array_bytes: None,
+        caches_bytes: None,
         copy_gb_s: rate(27.4),
         triad_gb_s: rate(31.1),
         matmul_f32_tflop_s: rate(0.1502),

@@ -11,12 +11,12 @@ use super::exit::{Exit, Outcome};
 use super::note::note;
 use super::show::write_json;
 use crate::record::{DeviceRates, Machine};
-use crate::report::render_rates;
+use crate::report::{doubt_of_rates, render_rates};
 use crate::store::{Calibrations, StoreError, home};
 
 const AFTER_HELP: &str = "\
-Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays many times the \
-size of the caches), the rate of a matrix product in f32 and in bf16, as large as a quarter of a second allows, and on a \
+Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays of \
+four times all last-level caches together; it says so where there is no memory for as much), the rate of a matrix product in f32 and in bf16, as large as a quarter of a second allows, and on a \
 GPU that of multiply-adds. Each is the median of five rounds of 0.1 s or more; on a GPU copy, triad and multiply-adds are \
 that of 20 launches. Runs made after that keep these rates, and `show` says what share of them a step reaches.
 
@@ -90,6 +90,9 @@ pub fn check_calibration_home() -> anyhow::Result<()> {
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     // Whoever has read enough of it still wants it kept.
     let printed = print(&rates, json);
+    if let Some(doubt) = doubt_of_rates(&rates) {
+        note(format_args!("warning: {doubt}"));
+    }
     keep(|known| known.of_mut(machine).keep(rates))?;
     printed
 }

@@ -13,6 +13,7 @@ use super::engine::Engine;
 use super::exit::{DONE, FAILED, INTERRUPTED, Outcome};
 use super::interrupt::stop_flag;
 use super::show::write_json;
+use super::terminal;
 use crate::report::{Check, Checkup, render_checkup};
 
 const AFTER_HELP: &str = "\
@@ -52,7 +53,7 @@ pub fn run(args: &DoctorArgs, engine: &impl Engine) -> Outcome {
     if args.json {
         write_json(&mut stdout, &checkup)?;
     } else {
-        stdout.write_all(render_checkup(&checkup).as_bytes())?;
+        stdout.write_all(render_checkup(&checkup, terminal::width(terminal::USUAL)).as_bytes())?;
     }
     Ok(if checkup.run_works { DONE } else { FAILED })
 }

@@ -1,23 +1,9 @@
 //! What `doctor` learns about the engine: where it is, and what it says when it is asked.
 
-use std::cell::Cell;
-use std::env;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use super::doctor_answers::{Heard, Listener, Looking};
+use super::doctor_answers::Looking;
+use super::doctor_ask::{Asked, Ended, UNSET_NVTX_TOOL, asking};
 use super::launch::find;
-use super::patience::{Said, at_most, run};
 use crate::report::Check;
-
-/// Loading libtorch from a cold disk and starting the driver of many GPUs may each take this long.
-const PATIENCE_EACH: Duration = Duration::from_secs(60);
-const PATIENCE_IN_ALL: Duration = Duration::from_secs(180);
-
-/// How tools say where the library is that listens to NVTX ranges.
-pub const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
-/// The check of that library, which is loaded into each run.
-pub const NVTX_TOOL: &str = "NVTX tool";
 
 /// The engine itself, and what it has looked at, as long as `patient` holds.
 pub fn checks(patient: impl Fn() -> bool) -> Vec<Check> {
@@ -28,8 +14,7 @@ pub fn checks(patient: impl Fn() -> bool) -> Vec<Check> {
             return vec![Check::fails("engine", format!("{error:#}"), way_out).needed()];
         }
     };
-    let in_all = at_most(PATIENCE_IN_ALL);
-    match everything(|ended| ask(ended, || patient() && in_all())) {
+    match everything(asking(patient)) {
         Ok(found) => {
             let mut checks = vec![Check::works("engine", path).needed()];
             checks.extend(found);
@@ -39,13 +24,6 @@ pub fn checks(patient: impl Fn() -> bool) -> Vec<Check> {
     }
 }
 
-/// What a process of the engine has told, and how it ended.
-#[derive(Debug)]
-struct Asked {
-    heard: Heard,
-    end: String,
-}
-
 /// Has the engine look at everything. Where looking at something is the end of its process, that is what was found of it,
 /// and a further process looks at what comes behind; `ask` is given the names of all such things.
 fn everything(ask: impl Fn(&[String]) -> Result<Asked, String>) -> Result<Vec<Check>, String> {
@@ -53,17 +31,22 @@ fn everything(ask: impl Fn(&[String]) -> Result<Asked, String>) -> Result<Vec<Ch
     // What `run` needs is looked at first: behind something that it can do without nothing of that is left.
     let mut needed = true;
     loop {
-        let Asked { heard, end } = ask(&fatal)?;
+        let Asked { heard, how, end, tool } = ask(&fatal)?;
         checks.extend(heard.checks);
         match heard.looking {
-            _ if heard.done => return Ok(checks),
-            Some(looking) if !fatal.contains(&looking.name) => {
+            _ if heard.done && how == Ended::Well => return Ok(checks),
+            _ if heard.done => {
+                checks.push(Check { needed, ..end_of_the_process(&end, tool) });
+                return Ok(checks);
+            }
+            Some(looking) if how != Ended::OutOfTime && !fatal.contains(&looking.name) => {
                 fatal.push(looking.name.clone());
                 needed = looking.needed;
                 checks.push(ended(looking, &end));
             }
             _ if checks.is_empty() => return Err(end),
-            _ => {
+            looking => {
+                let needed = looking.map_or(needed, |looking| looking.needed);
                 checks.push(Check { needed, ..Check::not_run("all else", end) });
                 return Ok(checks);
             }
@@ -76,46 +59,13 @@ fn ended(Looking { name, needed, way_out }: Looking, end: &str) -> Check {
     Check { needed, ..Check::fails(&name, format!("while it was looked at: {end}"), way_out) }
 }
 
-/// Has the engine look at what comes behind those things, in a process of its own.
-fn ask(fatal: &[String], patient: impl Fn() -> bool) -> Result<Asked, String> {
-    let program =
-        env::current_exe().map_err(|error| format!("this program's own path is not known: {error}"))?;
-    let unasked = |error| format!("it cannot be asked: {error}");
-    let listener = Listener::new().map_err(unasked)?;
-    let mut command = Command::new(program);
-    command.args(["doctor", "--engine", &listener.number().to_string()]);
-    command.args(fatal.iter().flat_map(|name| ["--fatal", name]));
-    if fatal.iter().any(|name| name == NVTX_TOOL) {
-        // It is loaded with the first range, whatever is looked at then.
-        command.env_remove(NVTX_VARIABLE);
-    }
-    let between_lines = between_lines(&listener);
-    let said = run(&mut command, || patient() && between_lines()).map_err(unasked)?;
-    Ok(Asked { heard: Heard::of(listener.lines().map_err(unasked)?), end: end(&said) })
-}
-
-/// Patience that begins anew with each line.
-fn between_lines(listener: &Listener) -> impl Fn() -> bool {
-    let last = Cell::new((0, Instant::now()));
-    move || {
-        let bytes = listener.bytes();
-        if bytes > last.get().0 {
-            last.set((bytes, Instant::now()));
-        }
-        last.get().1.elapsed() < PATIENCE_EACH
-    }
-}
-
-/// How a process ended that was not done.
-fn end(said: &Said) -> String {
-    let complaint = said.stderr.trim().lines().last().unwrap_or_default();
-    let complaint = complaint.strip_prefix("stepledger: ").unwrap_or(complaint);
-    match said.status {
-        None => format!("nothing came of it within {} s", PATIENCE_EACH.as_secs()),
-        Some(status) if complaint.is_empty() => format!("the process ended with {status} and said nothing"),
-        Some(status) if status.code().is_some_and(|code| code != 0) => complaint.to_owned(),
-        Some(status) => format!("the process ended with {status}: {complaint}"),
-    }
+/// What is found where a process that was done did not end well, as a run, which loads the same, would not either.
+fn end_of_the_process(end: &str, tool: Option<String>) -> Check {
+    let (found, way_out) = match tool {
+        Some(tool) => (format!("with the NVTX tool {tool}, after all was looked at: {end}"), UNSET_NVTX_TOOL),
+        None => (format!("after all was looked at: {end}"), "please report this as a bug"),
+    };
+    Check::fails("end of the process", found, way_out)
 }
 
 fn way_out(why: &str) -> &'static str {
@@ -133,9 +83,8 @@ fn way_out(why: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::os::unix::process::ExitStatusExt;
-    use std::process::ExitStatus;
 
+    use super::super::doctor_answers::Heard;
     use super::*;
     use crate::report::{Checkup, Standing};
 
@@ -148,11 +97,20 @@ mod tests {
     }
 
     /// What processes tell, one after the other, the last one first.
-    fn told(mut processes: Vec<Heard>) -> (Result<Vec<Check>, String>, Vec<Vec<String>>) {
+    fn told(processes: Vec<Heard>) -> (Result<Vec<Check>, String>, Vec<Vec<String>>) {
+        let how = |heard: &Heard| if heard.done { Ended::Well } else { Ended::Ill };
+        asked(processes.into_iter().map(|heard| Asked { how: how(&heard), ..ended_so(heard) }).collect())
+    }
+
+    fn ended_so(heard: Heard) -> Asked {
+        Asked { heard, how: Ended::Ill, end: "signal: 11".to_owned(), tool: None }
+    }
+
+    fn asked(mut processes: Vec<Asked>) -> (Result<Vec<Check>, String>, Vec<Vec<String>>) {
         let (told, asked) = (RefCell::new(&mut processes), RefCell::new(Vec::new()));
         let checks = everything(|fatal| {
             asked.borrow_mut().push(fatal.to_vec());
-            Ok(Asked { heard: told.borrow_mut().pop().unwrap(), end: "signal: 11".to_owned() })
+            Ok(told.borrow_mut().pop().unwrap())
         });
         (checks, asked.into_inner())
     }
@@ -195,26 +153,31 @@ mod tests {
     }
 
     #[test]
-    fn how_a_process_ended_is_told_in_a_line() {
-        let said = |raw: Option<i32>, stderr: &str| Said {
-            status: raw.map(ExitStatus::from_raw),
-            stdout: "a tool that talks".to_owned(),
-            stderr: stderr.to_owned(),
-        };
-        // A raw status below 256 is the number of the signal that ended it.
-        for (raw, stderr, words) in [
-            (None, "", "within 60 s"),
-            (Some(11), "", "signal: 11"),
-            (Some(6), "a tool that talks\nterminate called", "(SIGABRT): terminate called"),
-            (Some(0), "", "exit status: 0 and said nothing"),
-            (
-                Some(1 << 8),
-                "a tool that talks\nstepledger: libtorch_cpu.so: cannot open",
-                "libtorch_cpu.so: cannot open",
-            ),
-        ] {
-            let end = end(&said(raw, stderr));
-            assert!(end.contains(words) && !end.contains("stepledger:") && !end.contains("talks"), "{end}");
+    fn a_process_that_is_done_and_does_not_end_well_is_a_failure() {
+        let done = || Heard { checks: found(&["libtorch"]), looking: None, done: true };
+        for (tool, words) in [(None, "report"), (Some("/a/libtool.so"), "unset NVTX_INJECTION64_PATH")] {
+            let process = Asked { tool: tool.map(str::to_owned), ..ended_so(done()) };
+            let checkup = Checkup::new("0.1.0", asked(vec![process]).0.unwrap());
+            let end = &checkup.checks[1];
+            assert!(!checkup.run_works && end.standing == Standing::Fails, "{checkup:?}");
+            assert!(end.found.contains("signal: 11") && end.found.contains(tool.unwrap_or("")), "{end:?}");
+            assert!(end.way_out.as_ref().unwrap().contains(words), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn what_there_is_no_time_for_is_not_said_to_fail() {
+        for needed in [true, false] {
+            let heard =
+                Heard { checks: found(&["libtorch"]), looking: looking("CUPTI", needed), done: false };
+            let late = Asked { how: Ended::OutOfTime, end: "180 s".to_owned(), ..ended_so(heard) };
+            let (checks, asked) = asked(vec![late]);
+            let checks = checks.unwrap();
+            assert_eq!((asked.len(), checks[1].standing), (1, Standing::NotRun), "{checks:?}");
+            assert_eq!(
+                (&*checks[1].name, &*checks[1].found, checks[1].needed),
+                ("all else", "180 s", needed)
+            );
         }
     }
 

@@ -139,6 +139,8 @@ fn calibrated(tflop_s: f64, day: u32) -> ReferenceRates {
         measured_at: format!("2026-01-{day:02}T12:00:00Z").parse().unwrap(),
         stepledger: "0.1.0".to_owned(),
         torch: "2.11.0".to_owned(),
+        array_bytes: None,
+        caches_bytes: None,
         copy_gb_s: rate(20.0),
         triad_gb_s: rate(20.0),
         matmul_f32_tflop_s: rate(tflop_s),

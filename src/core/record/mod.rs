@@ -16,7 +16,7 @@ pub use bytes::ByCategory;
 pub use device::DeviceFacts;
 pub use ids::{id_tail, id_time};
 pub use number::count;
-pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
+pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,

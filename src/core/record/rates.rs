@@ -29,6 +29,12 @@ pub struct DeviceRates {
     pub measured_at: DateTime<Utc>,
     pub stepledger: String,
     pub torch: String,
+    /// Of each array that memory was measured with, and of all last-level caches together where the system lists them; `None`
+    /// for a GPU, and if it was measured before this was kept.
+    #[serde(default)]
+    pub array_bytes: Option<u64>,
+    #[serde(default)]
+    pub caches_bytes: Option<u64>,
     /// STREAM's copy: a = b, 2 arrays of bytes read or written.
     pub copy_gb_s: MeasuredRate,
     /// STREAM's triad: a = b + s·c, 3 arrays.
@@ -43,6 +49,19 @@ pub struct DeviceRates {
     pub matmul_bf16_rows: Option<i64>,
     /// Fused multiply-adds alone; `None` for a CPU.
     pub fma_f32_tflop_s: Option<MeasuredRate>,
+}
+
+/// How many times as large as the last-level caches together an array must be so that they hold little of it (STREAM's
+/// own rule, McCalpin 1995).
+pub const ARRAY_TIMES_CACHES: u64 = 4;
+
+impl DeviceRates {
+    /// Whether the caches may have served what was measured as the memory's rate: the arrays were smaller than STREAM's
+    /// rule has them. Of what is not known it is not said.
+    pub fn may_be_of_caches(&self) -> bool {
+        let least = self.caches_bytes.map(|bytes| bytes.saturating_mul(ARRAY_TIMES_CACHES));
+        self.array_bytes.zip(least).is_some_and(|(array, least)| array < least)
+    }
 }
 
 /// What a card's maker says of it: dense products, no sparsity. `None` where the document does not say.
@@ -70,6 +89,7 @@ pub struct Datasheet {
 /// What a run's rates are held against, and who says so: measured and printed numbers are never mixed up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a run has one")]
 pub enum ReferenceRates {
     Calibrated(DeviceRates),
     Datasheet(Datasheet),

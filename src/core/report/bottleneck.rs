@@ -76,6 +76,8 @@ mod tests {
             measured_at: DateTime::UNIX_EPOCH,
             stepledger: "0.1.0".to_owned(),
             torch: "2.11.0".to_owned(),
+            array_bytes: None,
+            caches_bytes: None,
             copy_gb_s: rate(790.0),
             triad_gb_s: rate(800.0),
             matmul_f32_tflop_s: rate(10.0),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::wrap::{prose, wrap_at};
+
 /// How something that was looked at stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,17 +84,20 @@ impl Checkup {
     }
 }
 
-/// A line for each check, and the way out of what does not work under it.
-pub fn render_checkup(checkup: &Checkup) -> String {
+/// A line for each check, and the way out of what does not work under it, as wide as suits so wide a terminal.
+pub fn render_checkup(checkup: &Checkup, width: usize) -> String {
+    let width = prose(width);
     let widest = checkup.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
     let mut text = format!("stepledger {}\n\n", checkup.stepledger);
     for Check { name, standing, found, way_out, .. } in &checkup.checks {
-        text += &format!(" {:7}  {name:widest$}  {found}\n", standing.as_str());
+        let begin = format!(" {:7}  {name:widest$}  ", standing.as_str());
+        let indent = begin.chars().count();
+        text += &(wrap_at(&(begin + found), indent, width) + "\n");
         if let Some(way_out) = way_out {
-            text += &format!(" {:7}  {:widest$}  → {way_out}\n", "", "");
+            text += &(wrap_at(&format!("{:indent$}→ {way_out}", ""), indent + 2, width) + "\n");
         }
     }
-    text + "\n" + &verdict(checkup) + "\n"
+    text + "\n" + &wrap_at(&verdict(checkup), 0, width) + "\n"
 }
 
 fn verdict(checkup: &Checkup) -> String {
@@ -120,7 +125,7 @@ mod tests {
     fn what_run_can_do_without_does_not_count() {
         let well = Checkup::new("0.1.0", checks());
         assert!(well.run_works);
-        assert!(render_checkup(&well).ends_with("`stepledger run` works here.\n"));
+        assert!(render_checkup(&well, 80).ends_with("`stepledger run` works here.\n"));
     }
 
     #[test]
@@ -128,9 +133,22 @@ mod tests {
         let broken = Check::fails("libtorch", "2.5.0, built for 2.11.0", "set LIBTORCH").needed();
         let unwell = Checkup::new("0.1.0", checks().into_iter().chain([broken]).collect());
         assert!(!unwell.run_works);
-        let text = render_checkup(&unwell);
+        let text = render_checkup(&unwell, 80);
         assert!(text.contains(" FAILS    libtorch  2.5.0, built for 2.11.0\n"), "{text}");
         assert!(text.contains("→ set LIBTORCH\n") && text.contains("cannot work here: libtorch."), "{text}");
+    }
+
+    #[test]
+    fn lines_suit_the_terminal_and_lose_nothing() {
+        let long = "word ".repeat(40);
+        let check = Check::fails("libtorch on a GPU", long.trim(), long.trim()).needed();
+        let checkup = Checkup::new("0.1.0", checks().into_iter().chain([check]).collect());
+        for (width, most) in [(60, 60), (80, 80), (200, 100)] {
+            let text = render_checkup(&checkup, width);
+            assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
+            assert_eq!(text.matches("word").count(), 80, "{text}");
+            assert!(text.contains(&format!("\n{:31}word", "")), "under its way out: {text}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::product_rate::ProductRate;
 use super::reference::whose;
 use super::tables::{put, table};
 use super::units::{self, pct};
-use crate::record::{DeviceRates, MeasuredRate};
+use crate::record::{ARRAY_TIMES_CACHES, DeviceRates, MeasuredRate};
 
 /// What was measured of a device, a line each.
 pub fn render_rates(rates: &DeviceRates) -> String {
@@ -25,6 +25,18 @@ pub fn render_rates(rates: &DeviceRates) -> String {
         table.add_row(row(&name, rate, flops));
     }
     format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n", put(&table))
+}
+
+/// What is told beside rates of memory that may be those of a cache.
+pub fn doubt_of_rates(rates: &DeviceRates) -> Option<String> {
+    let (array, caches) = rates.array_bytes.zip(rates.caches_bytes).filter(|_| rates.may_be_of_caches())?;
+    Some(format!(
+        "the memory's rates may be those of a cache: the arrays have {} each, the last-level caches {} together, and they \
+         should have {ARRAY_TIMES_CACHES} times as much, within half of the free memory and 4 GiB; free some, and \
+         calibrate again",
+        units::file_bytes(array),
+        units::file_bytes(caches)
+    ))
 }
 
 /// `matrix product, f32, 2048 × 2048`.
@@ -93,6 +105,8 @@ mod tests {
             measured_at: "2026-01-31T12:00:00Z".parse().unwrap(),
             stepledger: "0.1.0".to_owned(),
             torch: "2.11.0".to_owned(),
+            array_bytes: None,
+            caches_bytes: None,
             copy_gb_s: rate(20.0),
             triad_gb_s: rate(18.0),
             matmul_f32_tflop_s: rate(0.2),
@@ -133,6 +147,19 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("1.50 TFLOP/s") && !text.contains("multiply-adds"), "{text}");
+    }
+
+    #[test]
+    fn arrays_that_a_cache_may_hold_are_told() {
+        let of = |array, caches| {
+            doubt_of_rates(&DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() })
+        };
+        let doubt = of(Some(64 << 20), Some(96 << 20)).unwrap();
+        for words in ["64.0 MiB each", "96.0 MiB together", "4 times"] {
+            assert!(doubt.contains(words), "{words}: {doubt}");
+        }
+        assert_eq!(of(Some(4 * (96 << 20)), Some(96 << 20)), None);
+        assert_eq!((of(Some(64 << 20), None), of(None, Some(96 << 20))), (None, None));
     }
 
     #[test]

@@ -167,6 +167,8 @@ mod tests {
             measured_at: DateTime::UNIX_EPOCH,
             stepledger: "0.1.0".to_owned(),
             torch: "2.11.0".to_owned(),
+            array_bytes: None,
+            caches_bytes: None,
             copy_gb_s: rate(copy),
             triad_gb_s: rate(copy),
             matmul_f32_tflop_s: rate(0.1),
@@ -219,13 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_before_the_products_size_was_kept_are_read() {
+    fn rates_of_before_the_sizes_were_kept_are_read() {
         let mut old = serde_json::to_value(rates("cpu", Some(2), 9.0)).unwrap();
-        for key in ["matmul_f32_rows", "matmul_bf16_rows"] {
+        for key in ["matmul_f32_rows", "matmul_bf16_rows", "array_bytes", "caches_bytes"] {
             old.as_object_mut().unwrap().remove(key);
         }
         let read: DeviceRates = serde_json::from_value(old).unwrap();
         assert_eq!((read.matmul_f32_rows, read.matmul_bf16_rows), (None, None));
+        assert_eq!((read.array_bytes, read.caches_bytes), (None, None));
     }
 
     #[test]

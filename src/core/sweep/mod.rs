@@ -47,7 +47,7 @@ pub use folder::Folder;
 pub use gather::SetAside;
 pub use grid::{AXES, Axis, Cell, Grid, GridError, MOST_CELLS};
 pub use order::{Turn, order};
-pub use parent::follow;
+pub use parent::{follow, lead};
 pub use program::{Program, Ran};
 pub use result::Sweep;
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod calls;
 
 use std::ffi::{CStr, CString, c_int};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use calls::{Calls, Program};
@@ -41,6 +42,26 @@ impl fmt::Display for Version {
     }
 }
 
+/// The first that there is, or what is wrong with each.
+fn first<T>(found: impl Iterator<Item = Result<T, libloading::Error>>) -> Result<T, Vec<String>> {
+    let mut reasons = Vec::new();
+    for found in found {
+        match found {
+            Ok(found) => return Ok(found),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    Err(reasons)
+}
+
+/// Why there is no compiler, where these are broken.
+fn none(reasons: &[String], looked: Vec<PathBuf>) -> DeviceError {
+    match reasons {
+        [] => DeviceError::NoCompiler { looked },
+        reasons => DeviceError::BrokenCompiler { reasons: reasons.join("; ") },
+    }
+}
+
 /// The compiler, once it has been found.
 #[derive(Debug, Clone, Copy)]
 pub struct Compiler {
@@ -53,11 +74,11 @@ impl Compiler {
     /// taken, and kept for as long as the process lives.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Where there is none; where those that there are cannot be loaded.
     pub fn find() -> Result<Compiler, DeviceError> {
-        static FOUND: OnceLock<Option<Calls>> = OnceLock::new();
-        let found = FOUND.get_or_init(|| compilers().find_map(|library| Calls::of(library).ok()));
-        let calls = found.as_ref().ok_or_else(|| DeviceError::NoCompiler { looked: looked() })?;
+        static FOUND: OnceLock<Result<Calls, Vec<String>>> = OnceLock::new();
+        let found = FOUND.get_or_init(|| first(compilers().map(|library| library.and_then(Calls::of))));
+        let calls = found.as_ref().map_err(|reasons| none(reasons, looked()))?;
         let (major, minor) = calls.version().map_err(|code| calls.failure("*", code))?;
         Ok(Compiler { calls, version: Version { major, minor } })
     }
@@ -157,6 +178,18 @@ mod tests {
 
     fn source(text: &'static str) -> Source {
         Source { name: "made_up", text, defines: vec![("SIZE", 3)] }
+    }
+
+    #[test]
+    fn a_compiler_that_is_broken_is_told_from_none() {
+        // SAFETY: no library.
+        let broken = || unsafe { libloading::os::unix::Library::new("/dev/null") }.map(|_| 0);
+        assert_eq!(first([broken(), Ok(7)].into_iter()), Ok(7), "the next one does");
+        let reasons = first([broken()].into_iter()).unwrap_err();
+        let error = none(&reasons, Vec::new()).to_string();
+        assert!(error.contains("/dev/null") && error.contains("cannot be loaded"), "{error}");
+        let nothing = first([].into_iter().map(|()| broken())).unwrap_err();
+        assert!(matches!(none(&nothing, Vec::new()), DeviceError::NoCompiler { .. }));
     }
 
     #[test]

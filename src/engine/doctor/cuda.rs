@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use super::bus;
 use crate::device::{Card, CompanionError, Compiler, DeviceError, cards, driver_cuda, nvml_driver};
-use crate::probe::load_cuda;
+use crate::probe::{CudaHalfError, load_cuda};
 use crate::rates::computes;
 use crate::report::{Check, file_bytes};
 use crate::train::device;
@@ -13,15 +13,23 @@ use crate::train::device;
 /// `--device cpu` does without all of this.
 pub const OTHER_LIBTORCH: &str =
     "install a libtorch for CUDA; needed for --device cuda only; --device cpu does without";
+const WHOLE_LIBTORCH: &str = "install this libtorch again, with CUDA's libraries that it names; needed for --device cuda only; \
+     --device cpu does without";
 pub const ASK_THE_DRIVER: &str =
     "look at `nvidia-smi`; needed for --device cuda only; --device cpu does without";
 
 pub const HALF: &str = "libtorch for CUDA";
 
 pub fn half() -> Check {
-    match load_cuda() {
+    of_half(load_cuda())
+}
+
+/// One that is there and cannot be loaded would be so in a run on a GPU, too.
+fn of_half(half: Result<(), CudaHalfError>) -> Check {
+    match half {
         Ok(()) => Check::works(HALF, "libtorch_cuda.so is loaded"),
-        Err(why) => Check::absent(HALF, why, OTHER_LIBTORCH),
+        Err(error @ CudaHalfError::Missing(_)) => Check::absent(HALF, error.to_string(), OTHER_LIBTORCH),
+        Err(error @ CudaHalfError::Broken(_)) => Check::fails(HALF, error.to_string(), WHOLE_LIBTORCH),
     }
 }
 
@@ -64,12 +72,27 @@ fn known(
     Err(match (&why, visible) {
         (DeviceError::NoGpu, Some(visible)) => {
             let why = format!("{why}; CUDA_VISIBLE_DEVICES is {visible:?}");
-            Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without")
+            if on_bus == 0 || hides_all(visible) {
+                return Err(Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without"));
+            }
+            let why = format!("{why}, and the machine has {on_bus} of NVIDIA's");
+            Check::fails(
+                GPU,
+                why,
+                format!("name GPUs of `nvidia-smi` in CUDA_VISIBLE_DEVICES, or {ASK_THE_DRIVER}"),
+            )
         }
         (DeviceError::NoGpu, None) if on_bus == 0 => Check::absent(GPU, why.to_string(), ASK_THE_DRIVER),
         (DeviceError::NoGpu, None) => broken(format!("{why}, but the machine has {on_bus} of NVIDIA's")),
         _ => broken(why),
     })
+}
+
+/// Whether a list of GPUs names none, and means that: it counts up to the first entry that is no GPU. A scheduler says
+/// `NoDevFiles` to a job that it has given none.
+fn hides_all(visible: &str) -> bool {
+    let first = visible.split(',').next().unwrap_or_default().trim();
+    ["", "-1", "NoDevFiles"].contains(&first)
 }
 
 fn broken(why: impl Display) -> Check {
@@ -87,6 +110,9 @@ pub const ON_GPU: &str = "libtorch on a GPU";
 
 /// Whether libtorch sees what the driver sees, and computes on all of it.
 pub fn libtorch_on_gpu() -> Check {
+    if let Err(error) = load_cuda() {
+        return Check::not_run(ON_GPU, error.to_string());
+    }
     match (cards(), device("cuda")) {
         (Err(DeviceError::NoDriver | DeviceError::NoGpu), _) => Check::not_run(ON_GPU, "there is no GPU"),
         (Err(_), _) => Check::not_run(ON_GPU, "the driver does not tell which GPUs there are"),
@@ -142,7 +168,14 @@ pub const COMPILER_IS_FOR: &str = "needed for --adamw kernel and for calibrating
 pub fn compiler() -> Check {
     match Compiler::find() {
         Ok(compiler) => Check::works(NVRTC, compiler.version().to_string()),
-        Err(error) => Check::absent(NVRTC, error.to_string(), COMPILER_IS_FOR),
+        Err(error) => without_compiler(&error),
+    }
+}
+
+fn without_compiler(error: &DeviceError) -> Check {
+    match error {
+        DeviceError::NoCompiler { .. } => Check::absent(NVRTC, error.to_string(), COMPILER_IS_FOR),
+        _ => Check::fails(NVRTC, error.to_string(), COMPILER_IS_FOR),
     }
 }
 
@@ -186,10 +219,33 @@ mod tests {
         let (absent, fails) = (Standing::Absent, Standing::Fails);
         assert_eq!(standing(Err(DeviceError::NoDriver), 1, None), Standing::NotRun);
         assert_eq!(standing(Err(DeviceError::NoGpu), 0, None), absent);
-        assert_eq!(standing(Ok(Vec::new()), 1, Some("")), absent, "hidden");
+        for hidden in ["", "-1", "-1,0", "NoDevFiles"] {
+            assert_eq!(standing(Ok(Vec::new()), 1, Some(hidden)), absent, "{hidden}");
+        }
+        assert_eq!(standing(Err(DeviceError::NoGpu), 0, Some("0")), absent, "none on the bus");
+        let unseen = known(Err(DeviceError::NoGpu), 1, Some("0")).unwrap_err();
+        assert_eq!(unseen.standing, fails, "a scheduler names one, and the bus has it");
+        assert!(unseen.found.contains("\"0\"") && unseen.found.contains("has 1"), "{unseen:?}");
         assert_eq!(standing(Err(DeviceError::NoGpu), 1, None), fails, "the bus has one");
         assert_eq!(standing(Err(DeviceError::StubDriver), 0, Some("0")), fails);
         assert_eq!(known(Ok(two_cards().to_vec()), 0, None).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_library_that_is_broken_is_told_from_none() {
+        let load = |name: &str| {
+            // SAFETY: neither is a library.
+            unsafe { libloading::os::unix::Library::new(name) }.unwrap_err()
+        };
+        let none = of_half(Err(CudaHalfError::Missing(load("libtorch_cuda.so.none"))));
+        assert_eq!((none.standing, none.needed), (Standing::Absent, false));
+        let broken = of_half(Err(CudaHalfError::Broken(load("/dev/null"))));
+        assert!(broken.standing == Standing::Fails && broken.found.contains("/dev/null"), "{broken:?}");
+        assert!(broken.way_out.unwrap().contains("again"));
+        let none = without_compiler(&DeviceError::NoCompiler { looked: Vec::new() });
+        let broken = without_compiler(&DeviceError::BrokenCompiler { reasons: "file too short".to_owned() });
+        assert_eq!((none.standing, broken.standing), (Standing::Absent, Standing::Fails));
+        assert!(broken.found.contains("file too short"), "{broken:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub struct Look {
     pub name: &'static str,
     /// Whether `run` cannot do without it.
     pub needed: bool,
-    /// What else must have been looked at without an end of the process.
+    /// What else must neither have ended a process nor fail.
     pub rests_on: &'static [&'static str],
     at: fn() -> Vec<Check>,
     way_out: &'static str,
@@ -35,10 +35,10 @@ impl Look {
         Looking { name: self.name.to_owned(), needed: self.needed, way_out: self.way_out.to_owned() }
     }
 
-    /// Looks at it, unless it rests on something that has ended a process before.
-    pub fn found(&self, fatal: &[String]) -> Vec<Check> {
-        if let Some(name) = self.rests_on.iter().find(|name| fatal.iter().any(|ended| ended == *name)) {
-            return vec![Check::not_run(self.name, format!("{name} could not be looked at"))];
+    /// Looks at it, unless it rests on something that has ended a process before, or fails.
+    pub fn found(&self, broken: &[String]) -> Vec<Check> {
+        if let Some(name) = self.rests_on.iter().find(|name| broken.iter().any(|broken| broken == *name)) {
+            return vec![Check::not_run(self.name, format!("{name} does not work"))];
         }
         catch_unwind(self.at).unwrap_or_else(|panic| {
             let found = format!("a bug in stepledger, please report it: {}", told(&*panic));
@@ -72,6 +72,6 @@ mod tests {
     fn what_rests_on_a_broken_thing_is_not_looked_at() {
         let look = Look::new("GPU", || panic!("looked at"), "do without").on(&["CUDA driver"]);
         let found = look.found(&["CUDA driver".to_owned()]);
-        assert_eq!(found, [Check::not_run("GPU", "CUDA driver could not be looked at")]);
+        assert_eq!(found, [Check::not_run("GPU", "CUDA driver does not work")]);
     }
 }

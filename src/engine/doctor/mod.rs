@@ -8,15 +8,16 @@ mod look;
 mod tools;
 
 use anyhow::Context;
-use stepledger_core::cli::{DONE, DoctorArgs, Line, NVTX_TOOL, Outcome, Teller};
+use stepledger_core::cli::{DONE, DoctorArgs, Line, NVTX_TOOL, Outcome, Teller, UNSET_NVTX_TOOL};
 
+use crate::report::Standing;
 use look::Look;
 
 /// Everything to look at: first what `run` needs, then each behind what it rests on.
 const LOOKS: [Look; 11] = [
     Look::needed(libtorch::LIBTORCH, || vec![libtorch::version()], libtorch::REPORT),
     // Each run loads it, so that a run ends with it.
-    Look::needed(NVTX_TOOL, || vec![tools::attached()], tools::UNSET),
+    Look::needed(NVTX_TOOL, || vec![tools::attached()], UNSET_NVTX_TOOL),
     Look::needed(libtorch::HOOK, || vec![libtorch::hook()], libtorch::WITHOUT_HOOK),
     Look::new(cuda::HALF, || vec![cuda::half()], cuda::OTHER_LIBTORCH),
     Look::new(cuda::DRIVER, || vec![cuda::driver()], cuda::ASK_THE_DRIVER),
@@ -36,9 +37,13 @@ const LOOKS: [Look; 11] = [
 pub fn examine(args: &DoctorArgs) -> Outcome {
     let file = args.engine.context("no file to tell to")?;
     let mut teller = Teller::to(file).with_context(|| format!("--engine {file}"))?;
+    let mut broken = args.fatal.clone();
     for look in behind(args.fatal.last()) {
         teller.tell(&Line::Looking(look.announced()))?;
-        for check in look.found(&args.fatal) {
+        for check in look.found(&broken) {
+            if check.standing == Standing::Fails {
+                broken.push(check.name.clone());
+            }
             teller.tell(&Line::Found(check))?;
         }
     }

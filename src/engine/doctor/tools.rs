@@ -3,9 +3,9 @@
 use std::env;
 use std::path::Path;
 
-use stepledger_core::cli::{NVTX_TOOL, NVTX_VARIABLE};
+use stepledger_core::cli::{NVTX_TOOL, NVTX_VARIABLE, UNSET_NVTX_TOOL};
 
-use crate::device::{Cache, cupti_version, nvtx_tool};
+use crate::device::{Cache, CompanionError, cupti_version, nvtx_tool};
 use crate::probe::self_test;
 use crate::report::{Check, file_bytes};
 use crate::store::free_bytes;
@@ -14,14 +14,18 @@ pub const CUPTI: &str = "CUPTI";
 pub const CUPTI_COMES_WITH: &str = "it comes with libtorch for CUDA; nothing here rests on it";
 
 pub fn cupti() -> Check {
-    match cupti_version() {
-        Ok(version) => Check::works(CUPTI, format!("version {version}")),
-        Err(error) => Check::absent(CUPTI, error.to_string(), CUPTI_COMES_WITH),
-    }
+    of_cupti(cupti_version())
 }
 
-/// The way out of all that a tool can do.
-pub const UNSET: &str = "unset NVTX_INJECTION64_PATH";
+fn of_cupti(version: Result<u32, CompanionError>) -> Check {
+    match version {
+        Ok(version) => Check::works(CUPTI, format!("version {version}")),
+        Err(error @ CompanionError::NotFound { .. }) => {
+            Check::absent(CUPTI, error.to_string(), CUPTI_COMES_WITH)
+        }
+        Err(error) => Check::fails(CUPTI, error.to_string(), CUPTI_COMES_WITH),
+    }
+}
 
 /// The tool that this process was given, which sees a probe as it would see that of a run.
 pub fn attached() -> Check {
@@ -43,7 +47,9 @@ fn nvtx(tool: Option<&str>) -> Check {
         ),
         Some(path) => match nvtx_tool(Path::new(path)) {
             Ok(()) => Check::works(NVTX_TOOL, format!("{path} can be loaded and takes ranges")),
-            Err(error) => Check::fails(NVTX_TOOL, format!("{NVTX_VARIABLE} is {path}: {error}"), UNSET),
+            Err(error) => {
+                Check::fails(NVTX_TOOL, format!("{NVTX_VARIABLE} is {path}: {error}"), UNSET_NVTX_TOOL)
+            }
         },
     }
 }
@@ -98,6 +104,14 @@ mod tests {
             assert_eq!(broken.standing, Standing::Fails, "{path}");
             assert!(broken.found.contains(why) && broken.way_out.is_some(), "{broken:?}");
         }
+    }
+
+    #[test]
+    fn a_cupti_that_is_broken_is_told_from_none() {
+        let library = "libcupti.so.13";
+        assert_eq!(of_cupti(Err(CompanionError::NotFound { library })).standing, Standing::Absent);
+        let lacks = of_cupti(Err(CompanionError::NoFunction { library, function: "cuptiGetVersion" }));
+        assert_eq!((lacks.standing, lacks.needed), (Standing::Fails, false));
     }
 
     #[test]

@@ -8,6 +8,6 @@ mod nvtx_ranges;
 pub use clock::{Clock, HostClock, Stamp};
 #[cfg(test)]
 pub use cuda::double;
-pub use cuda::{CudaClock, CudaError, device_facts, load_cuda, why_no_gpu};
+pub use cuda::{CudaClock, CudaError, CudaHalfError, device_facts, load_cuda, why_no_gpu};
 pub use nvtx_layer::NvtxLayer;
 pub use nvtx_ranges::{Name, Range, Ranges, register};

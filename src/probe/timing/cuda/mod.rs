@@ -27,7 +27,7 @@ use super::clock::{Clock, Stamp};
 
 pub use error::CudaError;
 pub use facts::device_facts;
-pub use load::load_cuda;
+pub use load::{CudaHalfError, load_cuda};
 pub use no_gpu::why_no_gpu;
 
 /// How long the device may take from one event to the next. A hung one must not hang the run's end.
