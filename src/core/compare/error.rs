@@ -62,6 +62,13 @@ pub enum Unusable {
     #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
     NoTime { step: i64, wall_ns: i64 },
 
+    #[error(
+        "no whole cycle of {cycle} steps was measured (it has as many from one wait for the device, or one run of the \
+         optimizer, to the next); run it with --steps {} or more",
+        cycle * SURE_STEPS
+    )]
+    ShortOfACycle { cycle: usize },
+
     #[error("it is a copy of run {of}, which is counted already; run it again to have another repeat")]
     Copy { of: String },
 

@@ -128,7 +128,8 @@ impl<'a> Timed<'a> {
         let estimate = settled.as_ref().and_then(Settled::estimate);
         estimate.zip(settled).ok_or_else(|| match self.steps.iter().find(|step| step.wall_ns <= 0) {
             Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
-            None => Unusable::NoMeasuredStep { steps },
+            None if self.steps.is_empty() => Unusable::NoMeasuredStep { steps },
+            None => Unusable::ShortOfACycle { cycle: self.cycle },
         })
     }
 }
@@ -262,6 +263,14 @@ mod tests {
         let tables = behind(4, 120);
         let row = |step| PhaseTime { step, kind: SpanKind::Phase, phase: Phase::Optimizer, total_ns: 1 };
         let phases = (0..120).filter(|step| step % 3 == 2).map(row).collect();
-        assert_eq!(Repeat::of(&RunTables { phases, ..tables }).unwrap().time.cycle, 12);
+        let mut tables = RunTables { phases, ..tables };
+        assert_eq!(Repeat::of(&tables).unwrap().time.cycle, 12);
+        // 8 measured steps are two waits and no whole cycle.
+        tables.steps.truncate(16);
+        let why = Repeat::of(&tables).unwrap_err().to_string();
+        assert!(
+            why.contains("no whole cycle of 12 steps was measured") && why.contains("--steps 720"),
+            "{why}"
+        );
     }
 }
