@@ -113,7 +113,8 @@ fn line_notes(line: &RelativeLine, batch: i64, plan: &PolicyPlan) -> Vec<String>
         let off = 100.0 * line.worst_relative_residual;
         notes.push(format!("bad fit: a measured time is {off:.0} % off its line"));
     }
-    let falls = -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
+    // Of times that do not grow at all nothing is said about how fast they do.
+    let falls = line.slope > 0.0 && -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
     if falls && plan.faster.is_none() {
         notes.push(
             "times grow faster than the batch in these runs: a smaller batch may be faster for its size, \
