@@ -73,6 +73,7 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
+        run.lacks(measured.len()).map_or(Ok(()), Err)?;
         let timed = Timed::of(tables)?;
         let (time, settled) = timed.estimate(steps.len())?;
         let kept: Vec<i64> = timed.steps[settled.warmup..].iter().map(|step| step.step).collect();
@@ -235,6 +236,18 @@ mod tests {
         let mut tables = Made { steps: 0, ..Made::default() }.tables("a", 0);
         tables.run.device = "cuda:0".to_owned();
         RunTables { steps: (0..steps).map(row).collect(), ..tables }
+    }
+
+    #[test]
+    fn a_run_whose_steps_are_partly_gone_is_no_repeat() {
+        let mut tables = Made { steps: 96, ..Made::default() }.tables("a", 0);
+        tables.run.config.insert("steps".to_owned(), 96.into());
+        tables.steps.drain(..31);
+        // What another program means by its steps is not known.
+        assert!(Repeat::of(&tables).is_ok());
+        tables.run.program = "gpt".to_owned();
+        let why = Repeat::of(&tables).unwrap_err().to_string();
+        assert!(why.starts_with("65 of its 96 measured steps are there; bring"), "{why}");
     }
 
     #[test]

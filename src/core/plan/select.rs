@@ -55,6 +55,9 @@ fn unusable(run: &Measured) -> Option<String> {
     if run.steps == 0 {
         return Some("it has no measured step; run it with --steps 1 or more".to_owned());
     }
+    if let Some(lacks) = run.lacks {
+        return Some(format!("{lacks}; bring the files of the others back to it, or run it again"));
+    }
     let no_batch = "its configuration says no `batch`; a loop of your own says it with `Options::config`";
     run.batch().is_none().then(|| no_batch.to_owned())
 }
