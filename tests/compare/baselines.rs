@@ -137,8 +137,12 @@ fn what_cannot_be_compared_is_no_baseline() {
 #[test]
 fn what_makes_no_baseline_is_refused() {
     let runs = five();
+    Made::usual().write(&runs.file("sweep-1"), "in-a-sweep");
     for (arguments, part) in [
         (["set", "base", "candidate"].as_slice(), "choose another name"),
+        // A run is found by its id wherever it lies.
+        (&["set", "in-a-sweep", "candidate"], "sweep-1/in-a-sweep is there"),
+        (&["set", "my base", "candidate"], "cannot name a baseline; use letters"),
         (&["set", "../x", "candidate"], "cannot name a baseline; use letters"),
         (&["set", "a/b", "candidate"], "cannot name a baseline; use letters"),
         (&["set", "", "candidate"], "cannot name a baseline; use letters"),

@@ -64,7 +64,7 @@ pub struct Made {
 
 impl Made {
     pub fn usual() -> Self {
-        let config = json!({ "model": "gpt", "layers": 4, "batch": 8, "steps": 60, "seed": 1, "threads": 2 });
+        let config = json!({ "model": "gpt", "layers": 4, "batch": 8, "seed": 1, "threads": 2 });
         Made {
             step_ms: 10.0,
             lot: 0.0,
@@ -211,6 +211,9 @@ impl Made {
             memory_bytes: self.memory_bytes,
             ..Machine::default()
         };
+        let mut config = self.config.clone();
+        // As many as there are, unless a test says otherwise.
+        config.entry("steps").or_insert(self.steps.into());
         RunRow {
             schema_version: self.schema_version,
             run_id: run_id.to_owned(),
@@ -220,7 +223,7 @@ impl Made {
             reason: (self.status == RunStatus::Failed).then(|| "the disk was full".to_owned()),
             started_at: self.started_at(),
             finished_at: Some(self.started_at() + TimeDelta::seconds(20)),
-            config: self.config.clone(),
+            config,
             device: self.device.to_owned(),
             parameters: Some(750),
             trace: self.trace,

@@ -153,8 +153,24 @@ fn a_step_for_each_micro_batch_is_judged_by_whole_cycles() {
     // Steps of 10 and 20 ms in turns, of which a twentieth of each optimizer's.
     near(&metric(&found, "step")["base"], 15.0, 0.2);
     near(&metric(&found, "optimizer")["base"], 0.5, 0.02);
-    assert_eq!(found["tails"]["base"]["steps"], 300, "cycles: {found}");
-    assert_eq!(found["tails"]["base"]["slow_steps"], 0);
+    let tails = &found["tails"]["base"];
+    assert_eq!((&tails["steps"], &tails["cycle"], &tails["slow_steps"]), (&json!(600), &json!(2), &json!(0)));
+}
+
+#[test]
+fn steps_in_cycles_are_counted_as_steps_throughout() {
+    let micro = Made { optimizer_every: 2, steps: 120, warm_steps: 40, ..Made::usual() };
+    let runs = repeated(5, &micro, &micro);
+    let found = compare(&runs, &["--json"]).json();
+    let (cut, measured) = (&found["base"]["cut_steps"], &found["base"]["measured_steps"]);
+    assert_eq!((cut, measured), (&json!(vec![40; 5]), &json!(vec![120; 5])), "{found}");
+    // All that was measured, the warm-up too.
+    let tails = &found["tails"]["base"];
+    assert_eq!((&tails["slow_steps"], &tails["steps"]), (&json!(200), &json!(600)), "{tails}");
+    let text = compare(&runs, &[]).stdout;
+    for part in ["of 120 measured steps", "200 of 600", "in whole cycles of 2 steps"] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
 }
 
 #[test]

@@ -95,6 +95,17 @@ fn a_run_whose_process_is_gone_was_interrupted_and_one_that_goes_on_is_running()
 }
 
 #[test]
+fn a_complete_run_whose_steps_are_partly_gone_is_incomplete() {
+    let runs = Runs::new();
+    MadeUp { program: "gpt", steps: 2, ..MadeUp::new("robbed", 0, 2) }.write(&runs.file("runs"));
+    MadeUp { program: "gpt", ..MadeUp::new("whole", 1, 2) }.write(&runs.file("runs"));
+    let list = listed(&runs, &[]);
+    assert_eq!((&list[0]["status"], &list[1]["status"]), (&"complete".into(), &"incomplete".into()));
+    assert_eq!(list[1]["reason"], "2 of its 3 measured steps are there");
+    assert_eq!(ids(&listed(&runs, &["--where", "status=complete"])), ["whole"]);
+}
+
+#[test]
 fn of_a_process_on_another_machine_nothing_is_claimed() {
     let runs = Runs::new();
     let elsewhere =

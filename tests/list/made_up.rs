@@ -17,13 +17,29 @@ pub struct MadeUp {
     pub steps: i64,
     /// Of its loader: something that runs may differ in.
     pub workers: i64,
+    pub program: &'static str,
     /// The machine it was made on; `None`: not said.
     pub host: Option<&'static str>,
+    pub device: &'static str,
+    /// All the memory of that device.
+    pub memory_gib: Option<i64>,
 }
 
 impl MadeUp {
     pub const fn new(id: &'static str, minute: i64, batch: i64) -> Self {
-        MadeUp { id, minute, batch, status: RunStatus::Complete, steps: 3, workers: minute, host: None }
+        let (status, device) = (RunStatus::Complete, "cpu");
+        MadeUp {
+            id,
+            minute,
+            batch,
+            status,
+            steps: 3,
+            workers: minute,
+            program: "made_up",
+            host: None,
+            device,
+            memory_gib: None,
+        }
     }
 
     /// Writes it and closes it; returns its folder.
@@ -71,25 +87,26 @@ impl MadeUp {
 
     fn run(&self) -> RunRow {
         let config = json!({
-            "batch": self.batch, "checkpoint": "none", "dtype": "f32", "loader": { "workers": self.workers },
+            "batch": self.batch, "checkpoint": "none", "steps": 3, "dtype": "f32", "loader": { "workers": self.workers },
         });
+        let memory_bytes = self.memory_gib.map(|gib| gib << 30);
         RunRow {
             schema_version: SCHEMA_VERSION,
             run_id: self.id.to_owned(),
             rank: 0,
-            program: "made_up".to_owned(),
+            program: self.program.to_owned(),
             status: self.status,
             reason: None,
             started_at: self.started_at(),
             finished_at: None,
             config: config.as_object().unwrap().clone(),
-            device: "cpu".to_owned(),
+            device: self.device.to_owned(),
             parameters: Some(3),
             trace: Trace::Allocations,
             capacity_bytes: None,
             out_of_memory: None,
-            machine: Machine { host: self.host.map(str::to_owned), ..Machine::default() },
-            device_facts: DeviceFacts::default(),
+            machine: Machine { host: self.host.map(str::to_owned), memory_bytes, ..Machine::default() },
+            device_facts: DeviceFacts { device_memory_bytes: memory_bytes, ..DeviceFacts::default() },
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,

@@ -98,6 +98,31 @@ fn measured_runs_of_any_program_make_a_plan() {
 }
 
 #[test]
+fn what_is_planned_for_is_the_memory_of_the_runs_that_are_used() {
+    let far = |id, batch| MadeUp {
+        workers: 0,
+        host: Some("far"),
+        memory_gib: Some(64),
+        ..MadeUp::new(id, batch, batch)
+    };
+    // By its id this one comes first, and it takes no part.
+    for other in [
+        MadeUp { status: RunStatus::Interrupted, host: Some("farther"), ..far("a", 1) },
+        MadeUp { device: "cuda:0", ..far("a", 1) },
+    ] {
+        let runs = Runs::new();
+        for run in [MadeUp { memory_gib: Some(1024), ..other }, far("b", 2), far("c", 4)] {
+            run.write(&runs.file("runs"));
+        }
+        let answer = plan(&runs, "--device cpu --from runs");
+        assert_eq!(
+            (&answer["capacity_bytes"], &answer["capacity_from"], &answer["not_used"][0]["run"]),
+            (&(64_i64 << 30).into(), &"machine".into(), &"a".into())
+        );
+    }
+}
+
+#[test]
 fn runs_of_one_id_in_several_folders_are_all_used_and_copies_are_named() {
     let runs = Runs::new();
     for (minute, batch, folder) in [(0, 2, "o2"), (1, 4, "o4"), (1, 4, "copied")] {

@@ -23,7 +23,7 @@ that of 20 launches. Runs made after that keep these rates, and `show` says what
 `--noise` trains the same model again and again, each time in a process of its own, in pairs. What the two runs of a \
 pair differ by is noise: `stepledger compare` takes no smaller difference for a change, on this machine and this kind of \
 device. Short steps are noisier than long ones, so give it the flags of what you mean to compare; 60 measured steps are \
-the least.
+the least, on a GPU times --sync-every.
 
 Leave the machine as it is when you measure. All of it is kept in calibration.json in $STEPLEDGER_HOME (or \
 $XDG_STATE_HOME/stepledger, or ~/.local/state/stepledger), for each machine and device.

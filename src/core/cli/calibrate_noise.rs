@@ -16,6 +16,7 @@ use crate::record::{Machine, RunStatus, id_tail, id_time};
 use crate::stats::{FEWEST_STEPS, SURE_STEPS};
 use crate::store::{Calibrations, Noise};
 use crate::sweep::{Program, Ran, SweepError};
+use crate::theory::Setup;
 
 pub fn run(args: &CalibrateArgs) -> Outcome {
     refuse_few_steps(&args.flags).map_err(Exit::input)?;
@@ -63,13 +64,20 @@ fn measure(
 
 /// Refuses flags whose runs would be refused when all of them are made.
 fn refuse_few_steps(flags: &[String]) -> Result<(), String> {
-    let steps = setup(flags)?.steps;
-    if steps >= SURE_STEPS as i64 {
+    let Setup { steps, sync_every, on_cpu, .. } = setup(flags)?;
+    // A GPU's steps have a time only together, from one wait for it to the next.
+    let cycle = if on_cpu { 1 } else { sync_every };
+    let least = SURE_STEPS as i64 * cycle;
+    if steps >= least {
         return Ok(());
     }
+    let of_what = match cycle {
+        1 => String::new(),
+        cycle => format!(" cycles of {cycle} steps (--sync-every)"),
+    };
     Err(format!(
-        "--steps {steps} is too few: up to half of them are cut off as warm-up, and {FEWEST_STEPS} must be left; give \
-         --steps {SURE_STEPS} or more"
+        "--steps {steps} is too few: up to half of them are cut off as warm-up, and {FEWEST_STEPS}{of_what} must be left; \
+         give --steps {least} or more"
     ))
 }
 
@@ -224,6 +232,12 @@ mod tests {
         let refusal = |flags: &[&str]| refuse_few_steps(&args(5, flags).flags).err();
         assert_eq!((refusal(&[]), refusal(&["--steps", "60"])), (None, None));
         assert!(refusal(&["--steps", "59"]).is_some_and(|why| why.contains("--steps 60 or more")));
+        // On a GPU as many waits for it are needed.
+        let cuda = |steps| ["--device", "cuda", "--sync-every", "4", "--steps", steps];
+        assert_eq!(refusal(&cuda("240")), None);
+        let few = refusal(&cuda("239")).unwrap();
+        assert!(few.contains("30 cycles of 4 steps") && few.contains("--steps 240 or more"), "{few}");
+        assert_eq!(refusal(&["--sync-every", "4", "--steps", "60"]), None);
         // The last one counts.
         assert!(refusal(&["--steps", "90", "--steps", "9"]).is_some_and(|why| why.contains("--steps 9 ")));
         assert!(refusal(&["--stepps", "90"]).is_some_and(|why| why.contains("--stepps")));

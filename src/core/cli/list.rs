@@ -22,7 +22,8 @@ use crate::store::{StepGlance, StoreError, glance, is_being_written, run_folders
 
 const AFTER_HELP: &str = "\
 Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
-it is `interrupted`, one that cannot be read `unreadable`; --json says why.
+it is `interrupted`, a complete one whose steps are partly gone `incomplete`, one that cannot be read `unreadable`; \
+--json says why.
 
 Fields for --where and --sort: id, started, program, status, device, host, trace, steps, step_ms, tokens_per_s, \
 peak_mib, peak_bytes, parameters and more, and every field of the configuration, dotted where it is nested \
@@ -98,7 +99,8 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     match glance(dir) {
         Ok((run, steps)) => {
             let rated: Vec<RatedStep> = steps.iter().map(|step| rated(&run, step)).collect();
-            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated))
+            let lacks = run.lacks(steps.iter().filter(|step| !step.warmup).count());
+            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated)).without_steps(lacks)
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

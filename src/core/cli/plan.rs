@@ -18,7 +18,9 @@ use super::settings::settings;
 use super::show::write_json;
 use super::terminal;
 use super::words::{bytes_of, mebibytes, one_of};
-use crate::plan::{CapacityFrom, Measured, NotUsed, Plan, Request, Verified, plan as make, some_of};
+use crate::plan::{
+    CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, plan as make, some_of,
+};
 use crate::record::{Machine, ReferenceRates, Trace};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
@@ -120,9 +122,11 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
         given.insert("device".to_owned(), training.device.clone().into());
     }
     given.extend(args.trace.map(|trace| ("trace".to_owned(), trace.as_str().into())));
-    let (capacity_bytes, capacity_from) = capacity(args.capacity_mb, &training.device, &runs)?;
     let (device, defaults) = (training.device.clone(), defaults()?);
-    let rates = match runs.first() {
+    // Another run may be of another machine.
+    let used = first_used(&runs, &given, &defaults).map_err(Exit::input)?;
+    let (capacity_bytes, capacity_from) = capacity(args.capacity_mb, &device, used)?;
+    let rates = match used {
         Some(run) => rates(&run.machine, &run.device, run.machine.torch_threads),
         None => rates(&machine::identity(), &device, config.get("threads").and_then(Value::as_i64)),
     };
@@ -153,12 +157,15 @@ fn defaults() -> anyhow::Result<Map<String, Value>> {
     Ok(defaults)
 }
 
-/// What was asked for, or what this machine has left, or all of the one that the runs were made on.
-fn capacity(asked_mb: Option<f64>, device: &str, runs: &[Measured]) -> anyhow::Result<(i64, CapacityFrom)> {
+/// What was asked for, or what this machine has left, or all of the one that the runs were made on, such as `run`.
+fn capacity(
+    asked_mb: Option<f64>,
+    device: &str,
+    run: Option<&Measured>,
+) -> anyhow::Result<(i64, CapacityFrom)> {
     if let Some(mb) = asked_mb {
         return Ok((bytes_of(mb), CapacityFrom::Asked));
     }
-    let run = runs.first();
     let device = run.map_or(device, |run| run.device.as_str());
     // What another machine has left, and what its groups limit, is not known here.
     let is_here = device == "cpu" && run.is_none_or(|run| run.machine.host == machine::host());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::exit::Exit;
 use super::note::note;
 use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
-use crate::record::{Trace, id_tail, id_time};
+use crate::record::{Trace, count, id_tail, id_time};
 use crate::store::Dataset;
 use crate::sweep::Program;
 use crate::theory::ModelKind;
@@ -42,7 +42,7 @@ fn put_to_the_test(
 ) -> anyhow::Result<Verified> {
     note(format_args!(
         "running batch {} with checkpoint {}",
-        trial.batch,
+        count(trial.batch),
         trial.checkpoint.as_deref().unwrap_or("none")
     ));
     let run_id = run_id(trial.batch, Utc::now(), process::id());

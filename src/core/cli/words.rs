@@ -7,10 +7,14 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::record::UnknownWord;
 
+/// 4 EiB: the largest power of two whose bytes a signed word holds, as far beyond any machine as it is.
+const MOST_MB: f64 = (1_u64 << 42) as f64;
+
 /// Parses a size in MiB.
 pub fn mebibytes(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(mb) if f64::is_finite(mb) && mb > 0.0 => Ok(mb),
+        Ok(mb) if mb > MOST_MB => Err(format!("allowed: any number above 0, up to {MOST_MB}")),
+        Ok(mb) if mb > 0.0 => Ok(mb),
         _ => Err("allowed: any number above 0".to_owned()),
     }
 }
@@ -63,6 +67,19 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_is_taken_as_it_is_or_refused() {
+        assert_eq!(mebibytes("0.5").map(bytes_of), Ok(1 << 19));
+        assert_eq!(mebibytes("4398046511104").map(bytes_of), Ok(1 << 62));
+        for text in ["4398046511105", "1e30", "inf"] {
+            let error = mebibytes(text).unwrap_err();
+            assert_eq!(error, "allowed: any number above 0, up to 4398046511104", "{text}");
+        }
+        for text in ["0", "-5", "NaN", "x"] {
+            assert_eq!(mebibytes(text).unwrap_err(), "allowed: any number above 0", "{text}");
+        }
+    }
 
     #[test]
     fn what_is_no_such_number_is_told_by_what_is_allowed() {

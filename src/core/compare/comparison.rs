@@ -66,8 +66,8 @@ pub struct Repeats {
     pub name: String,
     /// The runs that were paired, in the order in which they started.
     pub runs: Vec<String>,
-    /// How many measured steps of each of them were cut off as warm-up, and how many it has (of steps that
-    /// take turns in a cycle: whole cycles).
+    /// How many measured steps of each of them were cut off as warm-up, and how many it has: of steps that take turns in
+    /// a cycle, those of whole cycles.
     pub cut_steps: Vec<usize>,
     pub measured_steps: Vec<usize>,
     /// Runs without a partner on the other side.
@@ -138,8 +138,8 @@ fn repeats(side: &Side, sorted: &Sorted) -> Repeats {
     Repeats {
         name: side.name.clone(),
         runs: ids(&sorted.used),
-        cut_steps: sorted.used.iter().map(|run| run.time.warmup).collect(),
-        measured_steps: sorted.used.iter().map(|run| run.time.measured).collect(),
+        cut_steps: sorted.used.iter().map(|run| run.time.cut_steps()).collect(),
+        measured_steps: sorted.used.iter().map(|run| run.time.measured_steps()).collect(),
         unpaired: ids(&sorted.unpaired),
         left_out: side.left_out.iter().chain(&sorted.left_out).cloned().collect(),
     }

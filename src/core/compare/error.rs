@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::record::RunStatus;
+use crate::record::{LackingSteps, RunStatus};
 use crate::stats::SURE_STEPS;
 use crate::store::StoreError;
 
@@ -50,6 +50,9 @@ pub enum Unusable {
     #[error("it did not complete: {status}{}; run it again", reason.as_ref().map(|why| format!(", {why}")).unwrap_or_default())]
     Ended { status: RunStatus, reason: Option<String> },
 
+    #[error("{0}; bring the files of the others back to it, or run it again")]
+    Lacking(#[from] LackingSteps),
+
     #[error("it has no measured step ({steps} of warm-up); run it with --steps {SURE_STEPS} or more")]
     NoMeasuredStep { steps: usize },
 
@@ -58,6 +61,13 @@ pub enum Unusable {
          the next); run it with a lower --sync-every, or more --steps"
     )]
     NoWholeCycle,
+
+    #[error(
+        "no whole cycle of {cycle} steps was measured (it has as many from one wait for the device, or one run of the \
+         optimizer, to the next); run it with --steps {} or more",
+        cycle * SURE_STEPS
+    )]
+    ShortOfACycle { cycle: usize },
 
     #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
     NoTime { step: i64, wall_ns: i64 },

@@ -161,6 +161,9 @@ pub struct SideTails {
     pub slow_steps: usize,
     /// Steps looked at: all measured ones, whatever else was cut off as warm-up.
     pub steps: usize,
+    /// Steps to a cycle. Where it is more than one, whole cycles are looked at, each by its mean step, and all steps of a
+    /// slow one count as slow.
+    pub cycle: usize,
 }
 
 impl SideTails {
@@ -173,8 +176,9 @@ impl SideTails {
             p95_ms: median(|run| run.time.tails.p95),
             p99_ms: median(|run| run.time.tails.p99),
             max_ms: values(|run| run.time.tails.max).into_iter().reduce(f64::max),
-            slow_steps: runs.iter().map(|run| run.time.tails.slow).sum(),
-            steps: runs.iter().map(|run| run.time.measured).sum(),
+            slow_steps: runs.iter().map(|run| run.time.tails.slow * run.time.cycle).sum(),
+            steps: runs.iter().map(|run| run.time.measured_steps()).sum(),
+            cycle: runs.iter().map(|run| run.time.cycle).max().unwrap_or(1),
         }
     }
 }

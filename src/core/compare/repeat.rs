@@ -73,6 +73,7 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
+        run.lacks(measured.len()).map_or(Ok(()), Err)?;
         let timed = Timed::of(tables)?;
         let (time, settled) = timed.estimate(steps.len())?;
         let kept: Vec<i64> = timed.steps[settled.warmup..].iter().map(|step| step.step).collect();
@@ -128,7 +129,8 @@ impl<'a> Timed<'a> {
         let estimate = settled.as_ref().and_then(Settled::estimate);
         estimate.zip(settled).ok_or_else(|| match self.steps.iter().find(|step| step.wall_ns <= 0) {
             Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
-            None => Unusable::NoMeasuredStep { steps },
+            None if self.steps.is_empty() => Unusable::NoMeasuredStep { steps },
+            None => Unusable::ShortOfACycle { cycle: self.cycle },
         })
     }
 }
@@ -237,6 +239,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_whose_steps_are_partly_gone_is_no_repeat() {
+        let mut tables = Made { steps: 96, ..Made::default() }.tables("a", 0);
+        tables.run.config.insert("steps".to_owned(), 96.into());
+        tables.steps.drain(..31);
+        // What another program means by its steps is not known.
+        assert!(Repeat::of(&tables).is_ok());
+        tables.run.program = "gpt".to_owned();
+        let why = Repeat::of(&tables).unwrap_err().to_string();
+        assert!(why.starts_with("65 of its 96 measured steps are there; bring"), "{why}");
+    }
+
+    #[test]
     fn a_device_that_is_waited_for_now_and_then_is_judged_by_whole_cycles() {
         for every in [1, 4, 5] {
             let time = Repeat::of(&behind(every, 60 * every)).unwrap().time;
@@ -262,6 +276,14 @@ mod tests {
         let tables = behind(4, 120);
         let row = |step| PhaseTime { step, kind: SpanKind::Phase, phase: Phase::Optimizer, total_ns: 1 };
         let phases = (0..120).filter(|step| step % 3 == 2).map(row).collect();
-        assert_eq!(Repeat::of(&RunTables { phases, ..tables }).unwrap().time.cycle, 12);
+        let mut tables = RunTables { phases, ..tables };
+        assert_eq!(Repeat::of(&tables).unwrap().time.cycle, 12);
+        // 8 measured steps are two waits and no whole cycle.
+        tables.steps.truncate(16);
+        let why = Repeat::of(&tables).unwrap_err().to_string();
+        assert!(
+            why.contains("no whole cycle of 12 steps was measured") && why.contains("--steps 720"),
+            "{why}"
+        );
     }
 }

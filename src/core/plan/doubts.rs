@@ -42,6 +42,15 @@ fn a_line_that_denies_time_is_said_and_the_policy_is_still_ranked() {
 }
 
 #[test]
+fn times_that_do_not_grow_are_not_said_to_grow_faster_than_the_batch() {
+    let falling = |(batch, ms)| Measured { step_ms: Some(ms), ..measured("none", batch) };
+    let plan = plan(&request([(2, 10.0), (4, 9.0)].map(falling).into(), 1_000_000)).unwrap();
+    let notes = policy(&plan, "none").notes.join("\n");
+    assert!(notes.contains("no positive time for batch 9,990"), "{notes}");
+    assert!(notes.contains("do not take longer") && !notes.contains("grow faster"), "{notes}");
+}
+
+#[test]
 fn a_peak_beyond_the_runs_is_exact_only_where_theory_says_the_same() {
     let runs = |measured: fn(i64) -> Measured| [2, 4, 8].map(measured).into();
     let excluded = |runs, capacity| {

@@ -179,7 +179,7 @@ impl<'r> Evidence<'r> {
         known && self.extrapolates(batch) == Some(Extrapolates::No)
     }
 
-    /// How many runs of enough steps know this batch: those of it, or of either of the batches that it lies between. A
+    /// How many runs of enough steps (of those that are not waited for: cycles) know this batch: those of it, or of either of the batches that it lies between. A
     /// line may be drawn on, but not for long.
     fn repeats(&self, batch: i64) -> usize {
         if self.extrapolates(batch) == Some(Extrapolates::Strongly) {
@@ -193,7 +193,7 @@ impl<'r> Evidence<'r> {
 
     fn long_runs(&self, batch: i64) -> usize {
         let is_long = |run: &&&Measured| {
-            run.batch() == Some(batch) && run.step_ms.is_some() && run.steps >= FEWEST_STEPS
+            run.batch() == Some(batch) && run.step_ms.is_some() && run.cycles >= FEWEST_STEPS
         };
         self.runs.iter().filter(is_long).count()
     }

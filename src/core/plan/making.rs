@@ -109,10 +109,7 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
     if request.capacity_bytes <= 0 {
         return Err(PlanError::Capacity(request.capacity_bytes));
     }
-    let (runs, not_used) = match request.runs.as_slice() {
-        [] => Default::default(),
-        runs => select(runs, request)?,
-    };
+    let (runs, not_used) = select(&request.runs, &request.given, &request.defaults)?;
     let base = base(request, runs.first().copied());
     let shape = shape(&base);
     if runs.is_empty() && shape.is_none() {

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
+use crate::record::{LackingSteps, Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
 use crate::stats::{Cycles, StepSpan, median};
 use crate::theory::Checkpoint;
 
@@ -31,6 +31,10 @@ pub struct Measured {
     pub parameters: Option<i64>,
     /// Measured steps; the numbers below are over them.
     pub steps: usize,
+    /// Those of them that are gone.
+    pub lacks: Option<LackingSteps>,
+    /// Whole cycles of them, from one wait for the device to the next: as many times are known.
+    pub cycles: usize,
     /// The median of their times, means over whole cycles from one wait for the device to the next.
     pub step_ms: Option<f64>,
     /// The median of their tokens.
@@ -57,7 +61,7 @@ impl Measured {
             begin_ns: run.since_start_ns(step.started_at),
             wall_ns: step.wall_ns,
         };
-        let step_ms = median(&Cycles::of(&steps.iter().map(span).collect::<Vec<_>>()).times_ms());
+        let cycles = Cycles::of(&steps.iter().map(span).collect::<Vec<_>>());
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
@@ -83,7 +87,9 @@ impl Measured {
             },
             parameters: run.parameters,
             steps: steps.len(),
-            step_ms,
+            lacks: run.lacks(steps.len()),
+            cycles: cycles.count(),
+            step_ms: median(&cycles.times_ms()),
             tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)),
             peak_bytes: highest.and_then(|step| step.peak_bytes),
             peak_phase: highest.and_then(|step| step.peak_phase),
@@ -129,6 +135,6 @@ mod tests {
             ..StepRow::default()
         };
         let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>());
-        assert_eq!((measured.steps, measured.step_ms), (12, Some(10.0)));
+        assert_eq!((measured.steps, measured.cycles, measured.step_ms), (12, 3, Some(10.0)));
     }
 }

@@ -51,4 +51,5 @@ pub use measured::{Measured, NotUsed};
 pub use placement::{Placement, Segmented};
 pub use policy::{AtBatch, Extrapolates, PolicyPlan, Source, TimeSource};
 pub use rank::{Best, RankedBy, RunnerUp};
+pub use select::first_used;
 pub use verified::{Trial, Verified, trials};

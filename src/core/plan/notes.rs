@@ -4,6 +4,7 @@ use super::evidence::Evidence;
 use super::fit::{BAD_PEAK_RESIDUAL, BAD_TIME_RESIDUAL, PeakFit};
 use super::policy::{AtBatch, PolicyPlan, TimeSource};
 use super::step_time::TimeFit;
+use crate::record::count;
 use crate::stats::{LEAST_MARGIN, RelativeLine};
 
 /// One sentence for each doubt.
@@ -38,7 +39,8 @@ fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
     }
     if let Some(batch) = fit.kink_above_batch {
         notes.push(format!(
-            "kink: below batch {batch} the peak lies elsewhere in the step; the line rests on the runs from there"
+            "kink: below batch {} the peak lies elsewhere in the step; the line rests on the runs from there",
+            count(batch)
         ));
     }
     if fit.line.worst_relative_residual > BAD_PEAK_RESIDUAL {
@@ -61,7 +63,8 @@ fn kink_note(evidence: &Evidence, batch: i64) -> String {
     let bent = |fit: &PeakFit| fit.line.worst_relative_residual > BAD_PEAK_RESIDUAL;
     if evidence.peak.as_ref().is_some_and(bent) {
         return format!(
-            "theory has every measured peak right, which no one line has: the peak at batch {batch} is theory's"
+            "theory has every measured peak right, which no one line has: the peak at batch {} is theory's",
+            count(batch)
         );
     }
     let batches = evidence.batches();
@@ -71,7 +74,8 @@ fn kink_note(evidence: &Evidence, batch: i64) -> String {
         _ => "between",
     };
     format!(
-        "theory has every measured peak right, and a kink {place} them: the peak at batch {batch} is theory's"
+        "theory has every measured peak right, and a kink {place} them: the peak at batch {} is theory's",
+        count(batch)
     )
 }
 
@@ -89,11 +93,13 @@ fn time_notes(time: &TimeFit, batch: i64, plan: &PolicyPlan) -> Vec<String> {
 
 /// A step's fixed part is scaled too.
 fn scaled_note(time: &TimeFit, batch: i64) -> Option<String> {
-    let (nearest, _) = time.nearest(batch)?;
-    Some(match (time.denies(batch), batch < nearest) {
+    let (measured, _) = time.nearest(batch)?;
+    let nearest = count(measured);
+    Some(match (time.denies(batch), batch < measured) {
         (true, _) => format!(
-            "the line through the measured times has no positive time for batch {batch}: it is scaled from batch \
-             {nearest} alone"
+            "the line through the measured times has no positive time for batch {}: it is scaled from batch \
+             {nearest} alone",
+            count(batch)
         ),
         (false, false) => format!(
             "time scaled from batch {nearest} alone, its fixed part too: a larger batch is faster than that"
@@ -113,7 +119,8 @@ fn line_notes(line: &RelativeLine, batch: i64, plan: &PolicyPlan) -> Vec<String>
         let off = 100.0 * line.worst_relative_residual;
         notes.push(format!("bad fit: a measured time is {off:.0} % off its line"));
     }
-    let falls = -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
+    // Of times that do not grow at all nothing is said about how fast they do.
+    let falls = line.slope > 0.0 && -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
     if falls && plan.faster.is_none() {
         notes.push(
             "times grow faster than the batch in these runs: a smaller batch may be faster for its size, \
@@ -128,9 +135,10 @@ fn faster_note(faster: &AtBatch, batch: i64, plan: &PolicyPlan) -> String {
     let rate = |step_ms: Option<f64>, batch: i64| step_ms.map_or(0.0, |ms| batch as f64 / ms);
     let more = rate(faster.predicted_step_ms, faster.batch) / rate(plan.predicted_step_ms, batch);
     format!(
-        "batch {} is {:.0} % faster for its size than batch {batch}, the largest that fits: times grow faster than the \
+        "batch {} is {:.0} % faster for its size than batch {}, the largest that fits: times grow faster than the \
          batch in these runs",
-        faster.batch,
-        100.0 * (more - 1.0)
+        count(faster.batch),
+        100.0 * (more - 1.0),
+        count(batch)
     )
 }

@@ -156,7 +156,7 @@ mod tests {
     fn runs_of(runs: &[(&str, i64, f64)]) -> Vec<Measured> {
         let run = |(second, &(checkpoint, batch, ms)): (i64, &(&str, i64, f64))| Measured {
             started_at: DateTime::from_timestamp(second, 0).unwrap(),
-            steps: 30,
+            cycles: 30,
             step_ms: Some(ms),
             peak_bytes: Some(1_000 + if checkpoint == "full" { 50 } else { 100 } * batch),
             ..measured(checkpoint, batch)
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn short_runs_are_no_repeats() {
-        let short = |run: Measured| Measured { steps: 29, ..run };
+        let short = |run: Measured| Measured { cycles: 29, ..run };
         let runs = runs_of(&steady(&[16, 24, 48], 5)).into_iter().map(short).collect();
         let plan = plan(&request(runs, 3_100)).unwrap();
         assert_eq!((plan.evidence, policy(&plan, "none").repeats), (EvidenceLevel::SmokeTest, 0));

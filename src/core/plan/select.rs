@@ -5,32 +5,45 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Map, Value};
 
 use super::error::PlanError;
-use super::making::Request;
 use super::measured::{Measured, NotUsed};
 use crate::record::RunStatus;
 
 /// What runs of one workload may differ in: what is planned, and what costs neither time nor memory.
 const FREE: &[&str] = &["batch", "checkpoint", "seed", "steps", "warmup", "init"];
 
-/// The runs to use, and the others with the reason.
+/// The first run that a plan of these would rest on, asked for what was `given`: it is of the machine that they are all
+/// of. `None` without runs.
+///
+/// # Errors
+/// Where [`plan`](super::plan) refuses them.
+pub fn first_used<'r>(
+    runs: &'r [Measured],
+    given: &Map<String, Value>,
+    defaults: &Map<String, Value>,
+) -> Result<Option<&'r Measured>, PlanError> {
+    Ok(select(runs, given, defaults)?.0.first().copied())
+}
+
+/// The runs to use, and the others with the reason; nothing of nothing.
 pub fn select<'r>(
     runs: &'r [Measured],
-    request: &Request,
+    given: &Map<String, Value>,
+    defaults: &Map<String, Value>,
 ) -> Result<(Vec<&'r Measured>, Vec<NotUsed>), PlanError> {
     let mut not_used = Vec::new();
     let mut usable = Vec::new();
     let mut seen = HashSet::new();
     for run in runs {
         let copy = || (!seen.insert((&run.run_id, run.started_at))).then(|| copy_of(run));
-        match unusable(run).or_else(|| other_than_asked(run, &request.given)).or_else(copy) {
+        match unusable(run).or_else(|| other_than_asked(run, given)).or_else(copy) {
             Some(why) => not_used.push(NotUsed { run: run.run_id.clone(), why }),
             None => usable.push(run),
         }
     }
-    if usable.is_empty() {
+    if usable.is_empty() && !runs.is_empty() {
         return Err(PlanError::NoRun(not_used));
     }
-    of_one_workload(&usable, &request.defaults)?;
+    of_one_workload(&usable, defaults)?;
     Ok((usable, not_used))
 }
 
@@ -41,6 +54,9 @@ fn unusable(run: &Measured) -> Option<String> {
     }
     if run.steps == 0 {
         return Some("it has no measured step; run it with --steps 1 or more".to_owned());
+    }
+    if let Some(lacks) = run.lacks {
+        return Some(format!("{lacks}; bring the files of the others back to it, or run it again"));
     }
     let no_batch = "its configuration says no `batch`; a loop of your own says it with `Options::config`";
     run.batch().is_none().then(|| no_batch.to_owned())

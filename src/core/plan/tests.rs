@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::record::{Machine, Phase, RunStatus, Trace};
+use crate::record::{LackingSteps, Machine, Phase, RunStatus, Trace};
 
 pub const MIB: i64 = 1 << 20;
 
@@ -25,6 +25,8 @@ pub fn measured(checkpoint: &str, batch: i64) -> Measured {
         device_memory_bytes: None,
         parameters: None,
         steps: 10,
+        lacks: None,
+        cycles: 10,
         step_ms: Some(2.0 + 0.5 * batch as f64),
         tokens: Some(16.0 * batch as f64),
         peak_bytes: Some(1_000 + 100 * batch),
@@ -200,15 +202,21 @@ fn runs_that_cannot_be_used_are_told_with_the_reason() {
         Measured { status: RunStatus::Interrupted, reason: Some("Ctrl-C".to_owned()), ..measured("none", 3) },
         Measured { steps: 0, step_ms: None, ..measured("none", 5) },
         Measured { config: Map::new(), ..measured("none", 6) },
+        Measured { lacks: Some(LackingSteps { there: 10, asked: 12 }), ..measured("none", 7) },
     ];
     let mut runs = bad.clone();
     runs.extend([measured("none", 2), measured("none", 4)]);
     let plan = plan(&request(runs, 2_000)).unwrap();
     let why: Vec<&str> = plan.not_used.iter().map(|run| run.why.as_str()).collect();
-    assert_eq!(why.len(), 4);
-    for (why, part) in
-        why.iter().zip(["out_of_memory", "interrupted: Ctrl-C", "no measured step", "says no `batch`"])
-    {
+    assert_eq!(why.len(), 5);
+    let parts = [
+        "out_of_memory",
+        "interrupted: Ctrl-C",
+        "no measured step",
+        "says no `batch`",
+        "10 of its 12 measured steps",
+    ];
+    for (why, part) in why.iter().zip(parts) {
         assert!(why.contains(part), "{why}");
     }
     let error = super::plan(&request(bad, 2_000)).unwrap_err();

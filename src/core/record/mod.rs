@@ -6,6 +6,7 @@ mod bytes;
 mod device;
 mod ids;
 pub(crate) mod instant;
+mod lacking;
 mod number;
 mod rates;
 mod rows;
@@ -15,6 +16,9 @@ mod words;
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
 pub use ids::{id_tail, id_time};
+#[cfg(test)]
+pub(crate) use lacking::COUNTED;
+pub use lacking::LackingSteps;
 pub use number::count;
 pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{

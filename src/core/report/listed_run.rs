@@ -5,10 +5,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::step_rates::StepRates;
-use crate::record::RunRow;
+use crate::record::{LackingSteps, RunRow, RunStatus};
 
 /// The status of a run whose files are damaged.
 pub const UNREADABLE: &str = "unreadable";
+
+/// The status of a run that completed, and has lost steps since.
+pub const INCOMPLETE: &str = "incomplete";
 
 /// A run in a list. Its fields, in order, are the documented object of `list --json`; the row's facts among them
 /// can be filtered and sorted by.
@@ -20,7 +23,8 @@ pub struct ListedRun {
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
     pub program: Option<String>,
-    /// As in `run.parquet`, but `interrupted` where it says `running` and nobody writes it, and `unreadable`.
+    /// As in `run.parquet`, but `interrupted` where it says `running` and nobody writes it, `incomplete` where steps of a
+    /// complete one are gone, and `unreadable`.
     pub status: String,
     pub reason: Option<String>,
     pub device: Option<String>,
@@ -90,6 +94,16 @@ impl ListedRun {
             stepledger: Some(run.stepledger_version.clone()),
             torch: run.torch_version.clone(),
             config: run.config.clone(),
+        }
+    }
+
+    /// The same, if it is complete and these steps of it are gone.
+    pub fn without_steps(self, lacks: Option<LackingSteps>) -> Self {
+        match lacks.filter(|_| self.status == RunStatus::Complete.as_str()) {
+            Some(lacks) => {
+                ListedRun { status: INCOMPLETE.to_owned(), reason: Some(lacks.to_string()), ..self }
+            }
+            None => self,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
 use super::listed_run::ListedRun;
@@ -51,11 +52,25 @@ impl FromStr for Condition {
         });
         let (field, relation, value) =
             split.ok_or_else(|| "write FIELD=VALUE, or with != < <= > >= in place of =".to_owned())?;
-        Ok(Condition { field: field.trim().to_owned(), relation, value: value.trim().to_owned() })
+        let condition =
+            Condition { field: field.trim().to_owned(), relation, value: value.trim().to_owned() };
+        // Held against what is no time, times would be compared by their letters.
+        match condition.is_of_time() && condition.value != "null" && !is_time(&condition.value) {
+            true => Err(format!(
+                "{} is a time, and {:?} is none; write YYYY-MM-DDTHH:MM:SSZ, in UTC, or the parts that it begins with, such as \
+                 2026-01-31, or `null` for runs without one",
+                condition.field, condition.value
+            )),
+            false => Ok(condition),
+        }
     }
 }
 
 impl Condition {
+    fn is_of_time(&self) -> bool {
+        TIMES.contains(&self.field.as_str())
+    }
+
     /// Whether a run meets it. Numbers are compared as numbers, times as far as they are given, all else by its letters;
     /// `null` means that the run has no such value, which is never less or more than anything.
     pub fn holds(&self, run: &ListedRun) -> bool {
@@ -63,9 +78,7 @@ impl Condition {
         let order = match (&has, self.value.as_str()) {
             (Value::Null, "null") => Some(Ordering::Equal),
             (Value::Null, _) | (_, "null") => None,
-            (Value::String(time), asked) if TIMES.contains(&self.field.as_str()) => {
-                Some(compare_time(time, asked))
-            }
+            (Value::String(time), asked) if self.is_of_time() => Some(compare_time(time, asked)),
             _ => Some(compare_to_text(&has, &self.value)),
         };
         match self.relation {
@@ -77,6 +90,19 @@ impl Condition {
             Relation::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
         }
     }
+}
+
+/// Whether this is what a time begins with: whole parts, which together with any rest are a time that there is.
+fn is_time(asked: &str) -> bool {
+    const ANY: &str = "2000-01-01T00:00:00Z";
+    /// Up to the year, the month, and so on; the last is the `Z`.
+    const PARTS: [usize; 7] = [4, 7, 10, 13, 16, 19, 20];
+    let asked = asked.replacen(' ', "T", 1);
+    let whole = PARTS.contains(&asked.len()).then(|| format!("{asked}{}", &ANY[asked.len()..]));
+    // As it is written again: the parser takes other spellings, too.
+    let again =
+        |whole: &str| Some(whole.parse::<DateTime<Utc>>().ok()?.to_rfc3339_opts(SecondsFormat::Secs, true));
+    whole.is_some_and(|whole| again(&whole) == Some(whole))
 }
 
 /// `2026-01-31` is the whole day, `2026-01-31 12:00` (or with a `T`) the minute: of the run's time no more is looked at.
@@ -144,6 +170,33 @@ mod tests {
         }
         for bad in ["batch", "=8", "", "batch~8"] {
             assert!(bad.parse::<Condition>().unwrap_err().contains("FIELD=VALUE"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for condition in [
+            "started<30.11.2026",
+            "started=",
+            "started>yesterday",
+            "started=2026-13-40",
+            "started_at=2026-02-30",
+            "started=2026-1",
+            "started=2026-01-31t12:00",
+            "started=2026-01-31 12:00:00+01:00",
+            "finished_at>=8",
+            "finished_at=éé",
+        ] {
+            let error = condition.parse::<Condition>().unwrap_err();
+            assert!(
+                error.contains("is a time") && error.contains("YYYY-MM-DDTHH:MM:SSZ"),
+                "{condition}: {error}"
+            );
+        }
+        for good in
+            ["started>=2024-02-29", "started<2026-01-31 23", "finished_at!=null", "config.started=soon"]
+        {
+            assert!(good.parse::<Condition>().is_ok(), "{good}");
         }
     }
 

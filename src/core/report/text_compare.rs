@@ -205,12 +205,22 @@ fn signed(difference: i64) -> String {
 fn tails(comparison: &Comparison) -> String {
     let mut table = table(&["slow steps", "median", "95 %", "99 %", "longest", "over 1.5 medians"]);
     for (role, side) in [("base", comparison.tails.base), ("candidate", comparison.tails.candidate)] {
-        let SideTails { p50_ms, p95_ms, p99_ms, max_ms, slow_steps, steps } = side;
+        let SideTails { p50_ms, p95_ms, p99_ms, max_ms, slow_steps, steps, .. } = side;
         let times = [p50_ms, p95_ms, p99_ms, max_ms].map(|time| cell(time, ms));
         let slow = format!("{} of {}", count(slow_steps as i64), count(steps as i64));
         table.add_row([role.to_owned()].into_iter().chain(times).chain([slow]).collect::<Vec<_>>());
     }
-    put(&table)
+    put(&table) + &in_cycles(comparison)
+}
+
+/// What the table does not see, where steps have a time only together.
+fn in_cycles(comparison: &Comparison) -> String {
+    let cycle = comparison.tails.base.cycle.max(comparison.tails.candidate.cycle);
+    if cycle == 1 {
+        String::new()
+    } else {
+        format!("\n in whole cycles of {cycle} steps, each by its mean step")
+    }
 }
 
 fn losses(losses: &LossesCompared, width: usize) -> String {

@@ -22,7 +22,7 @@ pub fn render_verified(verified: &[Verified], width: usize) -> String {
         let measured = if one.fits { "fits".to_owned() } else { one.status.clone() };
         let rate = |rate: Option<f64>| rate.map_or_else(dash, |rate| count(rate.round() as i64));
         table.add_row(vec![
-            one.trial.batch.to_string(),
+            count(one.trial.batch),
             checkpoint,
             predicted.to_owned(),
             one.trial.predicted_peak_bytes.map_or_else(dash, bytes),
@@ -60,7 +60,7 @@ fn conclusion(verified: &[Verified], width: usize) -> String {
         .map(|one| {
             format!(
                 "batch {} was to {} and ended as {} (run {})",
-                one.trial.batch,
+                count(one.trial.batch),
                 if one.trial.predicted_fits { "fit" } else { "fail" },
                 one.status,
                 one.run

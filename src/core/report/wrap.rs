@@ -4,7 +4,7 @@ const WIDTH: usize = 80;
 
 /// The text in lines of at most 80 columns where its words allow it, the later ones indented by so many blanks.
 pub fn wrap(text: &str, indent: usize) -> String {
-    broken(text, indent, WIDTH, "")
+    wrap_at(text, indent, WIDTH)
 }
 
 /// How wide sentences are in so wide a terminal: longer lines are hard to read.
@@ -14,20 +14,48 @@ pub fn prose(width: usize) -> usize {
 
 /// As [`wrap`], in lines of another width.
 pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
-    broken(text, indent, width, "")
-}
-
-/// A command in such lines, as a shell takes them for one.
-pub fn wrap_command(text: &str, indent: usize, width: usize) -> String {
-    broken(text, indent, width, " \\")
-}
-
-/// Lines that end with `join` where they go on.
-fn broken(text: &str, indent: usize, width: usize, join: &str) -> String {
     let words = text.trim_start();
-    let (mut done, mut line) = (String::new(), " ".repeat(text.len() - words.len()));
+    broken(words.split(' '), text.len() - words.len(), indent, width, "")
+}
+
+/// A command in such lines, as a shell takes them for one: words in single quotes stay whole.
+pub fn wrap_command(text: &str, indent: usize, width: usize) -> String {
+    let command = text.trim_start();
+    broken(shell_words(command), text.len() - command.len(), indent, width, " \\")
+}
+
+/// The words of a command, as they are written.
+fn shell_words(command: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    command.split(move |c: char| {
+        let taken_as_it_is = std::mem::replace(&mut escaped, false);
+        match c {
+            _ if taken_as_it_is => false,
+            '\'' => {
+                quoted = !quoted;
+                false
+            }
+            // Within single quotes a backslash is one.
+            '\\' => {
+                escaped = !quoted;
+                false
+            }
+            _ => c == ' ' && !quoted,
+        }
+    })
+}
+
+/// Lines of these words, the first after so many blanks, that end with `join` where they go on.
+fn broken<'a>(
+    words: impl Iterator<Item = &'a str>,
+    first: usize,
+    indent: usize,
+    width: usize,
+    join: &str,
+) -> String {
+    let (mut done, mut line) = (String::new(), " ".repeat(first));
     let mut begins = true;
-    for word in words.split(' ') {
+    for word in words {
         if !begins && line.chars().count() + 1 + word.chars().count() > width - join.len() {
             done += &std::mem::replace(&mut line, " ".repeat(indent));
             done += join;
@@ -65,5 +93,26 @@ mod tests {
         assert!(wrapped.contains(" \\\n    --"), "{wrapped}");
         let words = wrapped.replace("\\\n", "");
         assert!(words.split_whitespace().eq(command.split_whitespace()));
+    }
+
+    #[test]
+    fn a_quoted_word_of_a_command_stays_whole() {
+        let word = r"'it'\''s in a folder with blanks.txt'";
+        let command = format!("stepledger run --batch 24 --data {word} --layers 3");
+        assert!(shell_words(&command).eq([
+            "stepledger",
+            "run",
+            "--batch",
+            "24",
+            "--data",
+            word,
+            "--layers",
+            "3"
+        ]));
+        // Wherever it is broken, never within.
+        for width in 40..=100 {
+            let wrapped = wrap_command(&command, 4, width);
+            assert!(wrapped.contains(word) && wrapped.replace(" \\\n   ", "") == command, "{wrapped}");
+        }
     }
 }

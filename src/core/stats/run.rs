@@ -55,8 +55,8 @@ impl Settled {
         let all = [self.cut.as_slice(), &self.log_times].concat();
         let settling = self.cut.len().min((SETTLING * all.len() as f64) as usize);
         Some(RunEstimate {
-            warmup: self.warmup,
             cycle: self.cycle,
+            cut: self.cut.len(),
             kept: self.log_times.len(),
             measured: all.len(),
             log_time: trimmed_mean(&self.log_times, TRIM)?,
@@ -70,11 +70,10 @@ impl Settled {
 /// One run, as a unit of comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunEstimate {
-    /// Steps cut off as warm-up.
-    pub warmup: usize,
-    /// Steps to a cycle.
+    /// Steps to a cycle, which has one time; 1 where each has its own.
     pub cycle: usize,
-    /// Steps (or cycles) kept, and all of them, what was cut off included.
+    /// Cycles cut off as warm-up, those kept, and both together.
+    pub cut: usize,
     pub kept: usize,
     pub measured: usize,
     /// The 10 %-trimmed mean of the logarithms of the times.
@@ -90,7 +89,17 @@ pub struct RunEstimate {
 impl RunEstimate {
     /// The share of what was measured that was cut off as warm-up.
     pub fn cut_share(&self) -> f64 {
-        1.0 - self.kept as f64 / self.measured as f64
+        self.cut as f64 / self.measured as f64
+    }
+
+    /// How many steps were cut off as warm-up.
+    pub fn cut_steps(&self) -> usize {
+        self.cut * self.cycle
+    }
+
+    /// How many steps were measured, as far as they make whole cycles.
+    pub fn measured_steps(&self) -> usize {
+        self.measured * self.cycle
     }
 
     /// Why the run is no sound unit of a comparison with `margin` (of logarithms); `None` where it is one.
@@ -111,7 +120,7 @@ impl RunEstimate {
 }
 
 /// The slow steps, which the mean leaves out, in the unit of the times: those of all measured steps, whatever else was
-/// cut off as warm-up.
+/// cut off as warm-up. Of steps in cycles: the slow cycles, each by its mean step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tails {
     pub p50: f64,
@@ -201,7 +210,7 @@ mod tests {
     #[test]
     fn the_warm_up_is_cut_off_and_the_level_is_found() {
         let found = estimate(&times(200, 0.5, 0.0), 1);
-        assert!((10..=60).contains(&found.warmup) && found.warmup + found.kept == 200, "{found:?}");
+        assert!((10..=60).contains(&found.cut) && found.cut + found.kept == 200, "{found:?}");
         assert!(found.log_time.abs() < 0.005, "{found:?}");
         assert_eq!(found.weakness(0.01), None);
     }
@@ -226,7 +235,7 @@ mod tests {
         let mut steps = vec![1.0; 100];
         steps[..10].fill(3.0);
         let found = estimate(&steps, 1);
-        assert_eq!((found.warmup, found.kept, found.measured), (10, 90, 100));
+        assert_eq!((found.cut, found.kept, found.measured), (10, 90, 100));
         assert_eq!((found.log_time, found.tails.slow), (0.0, 10));
         assert!((found.tails.max - 3.0).abs() < 1e-12, "{found:?}");
     }
@@ -236,8 +245,22 @@ mod tests {
         // Three cheap micro-steps and one with the optimizer in it.
         let steps: Vec<f64> = (0..162).map(|step| if step % 4 == 3 { 5.0 } else { 1.0 }).collect();
         let found = estimate(&steps, 4);
-        assert_eq!((found.kept, found.warmup), (40, 0));
+        assert_eq!((found.kept, found.cut), (40, 0));
         assert!((found.log_time - 2.0_f64.ln()).abs() < 1e-12 && found.tails.slow == 0, "{found:?}");
+    }
+
+    #[test]
+    fn steps_are_counted_as_steps_whatever_makes_a_cycle() {
+        let mut steps = vec![1.0; 240];
+        steps[..120].fill(3.0);
+        for cycle in [1, 4] {
+            let found = estimate(&steps, cycle);
+            assert_eq!(
+                (found.cut_steps(), found.measured_steps(), found.cut_share()),
+                (120, 240, 0.5),
+                "{cycle}"
+            );
+        }
     }
 
     #[test]

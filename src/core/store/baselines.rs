@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::folders::is_plain;
+use super::locate::exactly;
 use super::{Damage, StoreError, file};
 use crate::record::instant;
 
@@ -62,12 +63,15 @@ impl Baselines {
         self.baselines.iter().map(|(name, baseline)| (name.as_str(), baseline))
     }
 
-    /// Refuses what cannot name a baseline of the folder `out`: what is no plain name, and what runs there are found by.
+    /// Refuses what cannot name a baseline of the folder `out`: what is no plain name, and what runs there, or in its
+    /// sweeps, are found by. It would hide the baseline, or the baseline it.
     pub fn check_name(out: &Path, name: &str) -> Result<(), StoreError> {
-        if !is_plain(name) {
+        let allowed = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        if !is_plain(name) || !name.chars().all(allowed) {
             return Err(StoreError::BaselineName(name.to_owned()));
         }
-        if out.join(name).is_dir() { Err(StoreError::BaselineTaken(out.join(name))) } else { Ok(()) }
+        let folder = Some(out.join(name)).filter(|place| place.is_dir());
+        folder.or_else(|| exactly(out, name)).map_or(Ok(()), |place| Err(StoreError::BaselineTaken(place)))
     }
 
     /// Lets `name` stand for `place`; returns what it stood for before.

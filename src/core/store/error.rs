@@ -82,7 +82,7 @@ pub enum StoreError {
     #[error("{0:?} cannot name a baseline; use letters, digits, `-`, `_` and `.`")]
     BaselineName(String),
 
-    #[error("{} is there, and goes before a baseline of that name; choose another name", .0.display())]
+    #[error("{} is there, and is found by that name already; choose another name for the baseline", .0.display())]
     BaselineTaken(PathBuf),
 
     #[error("there is no baseline {name:?}; there are: {}", if known.is_empty() { "none" } else { known })]

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::duel::noise;
 use super::workload::Workload;
 use crate::compare::{MOST_OVERHEAD, Repeat, read_tables};
@@ -49,7 +47,7 @@ impl Measure {
         let margin = noise(known, run).map_or(LEAST_MARGIN, |noise| noise.half_width_pct / 100.0);
         let weakness = || weakness(repeat.as_ref()?, margin.max(LEAST_MARGIN));
         let steps: Vec<StepRow> = tables.steps.into_iter().filter(|step| !step.warmup).collect();
-        let lacks = lacks(&run.config, steps.len());
+        let lacks = run.lacks(steps.len()).map(|lacks| lacks.to_string());
         Ok(Measure {
             run_id: run.run_id.clone(),
             status: run.status,
@@ -66,13 +64,6 @@ impl Measure {
             recompute_share: recompute_share(&dataset.phases()?, &steps),
         })
     }
-}
-
-/// Measured steps that were asked for and are not there: a part of theirs may have been moved away.
-fn lacks(config: &Map<String, Value>, measured: usize) -> Option<String> {
-    let asked = config.get("steps")?.as_u64()?;
-    let there = measured as u64;
-    (there < asked).then(|| format!("{there} of its {asked} measured steps are there"))
 }
 
 /// As `compare` sees it.
