@@ -13,7 +13,8 @@ pub struct ExposureFinding {
     pub transfer_at_least_ms: f64,
     pub sync_at_least_ms: f64,
     pub launch_at_least_ms: f64,
-    /// What takes the most time, whatever the kernels do; null where that depends on the gaps between them.
+    /// What takes the most time, the idle of the device among it, whatever the kernels do; null where that depends on the
+    /// gaps between them.
     pub largest: Option<Hypothesis>,
 }
 
@@ -22,14 +23,16 @@ impl ExposureFinding {
     ///
     /// - **Formula:** kernels at most: the busy share of the step's time; over cycles of several steps, between which the
     ///   device works on unseen, what the others leave of it. The largest is what is at least as long as any of the others
-    ///   and all of the kernels' time together: what is no kernel of that would be one of the others.
+    ///   and all of the kernels' time together: what is no kernel of that would be one of the others. And it is at least as
+    ///   long as all that the three leave of the step: what is no kernel of that is idle, in the loader for one.
     /// - **Assumption:** the medians of the parts are those of one step.
     pub fn of(step: &StepSummary) -> Option<Self> {
         let (transfer, sync, launch) = (step.transfer_ms?, step.sync_ms?, step.launch_ms?);
         let step_ms = step.median_ms?;
+        let rest = (step_ms - transfer - sync - launch).max(0.0);
         let kernel = match step.cycle_steps {
             Some(1) => step_ms * step.device_busy_pct? / 100.0,
-            _ => (step_ms - transfer - sync - launch).max(0.0),
+            _ => rest,
         };
         let parts = [
             (Hypothesis::Transfer, transfer),
@@ -38,7 +41,7 @@ impl ExposureFinding {
         ];
         let is_largest = |&(which, ms): &(Hypothesis, f64)| {
             let others = parts.iter().filter(|(other, _)| *other != which);
-            ms > 0.0 && others.map(|(_, other_ms)| other_ms + kernel).all(|most| ms >= most)
+            ms > 0.0 && others.map(|(_, other_ms)| other_ms + kernel).chain([rest]).all(|most| ms >= most)
         };
         Some(ExposureFinding {
             kernel_at_most_ms: kernel,
@@ -77,6 +80,14 @@ mod tests {
         assert_eq!(largest(20.0, [1.0, 8.9, 5.0]), None);
         assert_eq!(largest(90.0, [1.0, 0.5, 0.5]), None);
         assert_eq!(largest(0.0, [0.0, 0.0, 0.0]), None);
+    }
+
+    /// A slow loader, in which the device has nothing to do.
+    #[test]
+    fn what_is_shorter_than_the_idle_of_the_device_is_not_the_largest() {
+        assert_eq!(largest(10.0, [3.0, 0.0, 0.0]), None);
+        assert_eq!(largest(10.0, [9.9, 0.0, 0.0]), None, "8.1 ms of 10.1 are idle, and 2 may be");
+        assert_eq!(largest(10.0, [10.0, 0.0, 0.0]), Some(Hypothesis::Transfer));
     }
 
     #[test]
