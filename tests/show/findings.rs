@@ -42,3 +42,25 @@ fn of_a_gpu_the_events_say_what_they_can_and_the_rest_is_named() {
     }
     assert_eq!(Shown::new(Plan::USUAL).json("")["findings"]["exposure"], Value::Null);
 }
+
+/// The host hands a step over in a tenth of the time that the device takes: in a loop that reads no loss, and in a step
+/// between two that do.
+#[test]
+fn of_a_gpu_that_was_not_waited_for_the_hosts_time_says_nothing() {
+    for (waits_every, flags) in [(90, ""), (4, "--step 5")] {
+        let plan = Plan { trace: Trace::Phases, waits_every: Some(waits_every), ..Plan::USUAL };
+        let shown = Shown::new(plan).json(flags);
+        let found = &shown["findings"];
+        for null in
+            [&found["summary"], &found["exposure"], &found["resources"], &shown["step"]["tokens_per_s"]]
+        {
+            assert_eq!(null, &Value::Null, "{flags}");
+        }
+        for rule in ["summarize-step-metrics", "exposure", "derive-resource-metrics", "attribute-bottleneck"]
+        {
+            let silent = found["abstained"].as_array().unwrap().iter().find(|silent| silent["rule"] == rule);
+            let why = silent.unwrap_or_else(|| panic!("{rule}"))["why"].as_str().unwrap();
+            assert!(why.contains("the host's alone"), "{rule}: {why}");
+        }
+    }
+}

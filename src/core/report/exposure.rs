@@ -19,14 +19,20 @@ pub struct ExposureFinding {
 }
 
 impl ExposureFinding {
-    /// Of a step on a GPU; `None` where its exposed times are not known.
+    /// Of a step on a GPU.
     ///
     /// - **Formula:** kernels at most: the busy share of the step's time; over cycles of several steps, between which the
     ///   device works on unseen, what the others leave of it. The largest is what is at least as long as any of the others
     ///   and all of the kernels' time together: what is no kernel of that would be one of the others. And it is at least as
     ///   long as all that the three leave of the step: what is no kernel of that is idle, in the loader for one.
     /// - **Assumption:** the medians of the parts are those of one step.
-    pub fn of(step: &StepSummary) -> Option<Self> {
+    /// - **Abstains** where the exposed times are not known, and where the step's time is the host's.
+    pub fn of(step: &StepSummary) -> Result<Self, String> {
+        step.check_times()?;
+        ExposureFinding::of_times(step).ok_or_else(|| "the step's exposed times are not known".to_owned())
+    }
+
+    fn of_times(step: &StepSummary) -> Option<Self> {
         let (transfer, sync, launch) = (step.transfer_ms?, step.sync_ms?, step.launch_ms?);
         let step_ms = step.median_ms?;
         let rest = (step_ms - transfer - sync - launch).max(0.0);
@@ -61,6 +67,7 @@ mod tests {
     fn largest(busy_pct: f64, [transfer, sync, launch]: [f64; 3]) -> Option<Hypothesis> {
         let step = StepSummary {
             median_ms: Some(20.0),
+            cycles: 1,
             cycle_steps: Some(1),
             device_busy_pct: Some(busy_pct),
             transfer_ms: Some(transfer),
@@ -94,6 +101,7 @@ mod tests {
     fn over_cycles_all_that_is_left_may_be_kernels() {
         let step = StepSummary {
             median_ms: Some(20.0),
+            cycles: 1,
             cycle_steps: Some(4),
             device_busy_pct: Some(10.0),
             transfer_ms: Some(9.0),
@@ -103,6 +111,9 @@ mod tests {
         };
         let found = ExposureFinding::of(&step).unwrap();
         assert_eq!((found.kernel_at_most_ms, found.largest), (10.0, None));
-        assert_eq!(ExposureFinding::of(&StepSummary { sync_ms: None, ..step }), None);
+        let untimed = ExposureFinding::of(&StepSummary { sync_ms: None, ..step.clone() }).unwrap_err();
+        assert!(untimed.contains("exposed times"), "{untimed}");
+        let of_host = ExposureFinding::of(&StepSummary { cycle_steps: None, ..step }).unwrap_err();
+        assert!(of_host.contains("the host's alone"), "{of_host}");
     }
 }

@@ -24,6 +24,7 @@ pub struct StepSummary {
     pub min_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub total_ms: f64,
+    /// Null where the times are the host's.
     pub tokens_per_s: Option<f64>,
     pub tokens_per_step: Option<f64>,
     /// The share of the step that the device computed; on a CPU, that of the compute phases.
@@ -36,6 +37,21 @@ pub struct StepSummary {
     pub sync_ms: Option<f64>,
     pub launch_ms: Option<f64>,
     pub peak_bytes: Option<i64>,
+}
+
+impl StepSummary {
+    /// Whether the times tell of what computes.
+    ///
+    /// # Errors
+    /// Where they are the host's, which hands work over to a device and does not wait: why nothing rests on them.
+    pub(super) fn check_times(&self) -> Result<(), String> {
+        match self.cycles > 0 && self.cycle_steps.is_none() {
+            true => Err("the step's time is the host's alone: no wait for the device (a loss that was read) is known in it \
+                         and before it, so how long the device took is not"
+                .to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The steps of a run as stretches whose time is known: whole cycles from one wait for the device to the next.
@@ -101,7 +117,7 @@ impl<'a> StepTimes<'a> {
             min_ms: quantile(&times, 0.0),
             max_ms: quantile(&times, 1.0),
             total_ms: self.wall_ns as f64 / 1e6,
-            tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])),
+            tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])).filter(|_| told),
             tokens_per_step: middle(tokens),
             device_busy_pct: match length {
                 1 => middle(|step| step.device_busy_pct),
