@@ -46,6 +46,9 @@ impl Pending {
     pub fn harvest(&mut self, spans: &mut Spans, most_behind: usize) {
         let begin_ns = hook::now_ns();
         while let Some(oldest) = self.untimed.front() {
+            if let Some(device) = &mut spans.device {
+                device.read_step(Some(oldest.row.step));
+            }
             if let Some(device) = &mut spans.device
                 && !device.reached(&oldest.spans)
             {
@@ -55,6 +58,9 @@ impl Pending {
                 device.wait(&oldest.spans);
             }
             self.timed.extend(self.untimed.pop_front().map(|step| timed(step, spans)));
+        }
+        if let Some(device) = &mut spans.device {
+            device.read_step(None);
         }
         let newest = self.untimed.back_mut().map(|step| &mut step.row);
         if let Some(row) = newest.or(self.timed.last_mut().map(|step| &mut step.row)) {

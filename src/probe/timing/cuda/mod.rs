@@ -15,6 +15,9 @@ mod stamps;
 mod tests;
 #[cfg(test)]
 mod timeline_tests;
+mod trouble;
+#[cfg(test)]
+mod trouble_tests;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,6 +25,7 @@ use std::time::Duration;
 use self::anchors::Anchors;
 use self::driver::{CallFailed, Context, Event, Progress, Relaxed, Stream, until};
 use self::stamps::{Stamps, Taken};
+use self::trouble::Trouble;
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
@@ -45,7 +49,9 @@ pub struct CudaClock {
     patience: Duration,
     /// The step in progress; `None` before the first.
     step: Option<i64>,
-    trouble: Option<String>,
+    /// The step whose times are being read: the device is a few behind.
+    read: Option<i64>,
+    trouble: Option<Trouble>,
     captured: bool,
     across_streams: bool,
     /// A stamp was too far from the last anchor.
@@ -70,6 +76,7 @@ impl CudaClock {
             stream,
             patience,
             step: None,
+            read: None,
             trouble: None,
             captured: false,
             across_streams: false,
@@ -164,13 +171,13 @@ impl CudaClock {
         Ok(Some((anchor.host_ns + since_ns).max(taken.host_ns)))
     }
 
-    /// Keeps the first failure.
+    /// Keeps the first failure, and the earliest step that one has cost its times.
     fn note<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                let step = self.step;
-                self.trouble.get_or_insert_with(|| told(&error.into(), step));
+                let step = self.read.or(self.step);
+                self.trouble.get_or_insert_with(|| Trouble::new(error.into(), step)).reaches(step);
                 None
             }
         }
@@ -185,6 +192,10 @@ impl CudaClock {
 impl Clock for CudaClock {
     fn begin_step(&mut self, step: i64) {
         self.step = Some(step);
+    }
+
+    fn read_step(&mut self, step: Option<i64>) {
+        self.read = step;
     }
 
     fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
@@ -255,7 +266,7 @@ impl Clock for CudaClock {
                       find the device idle for over a minute; probe::waiting() marks where it waits";
         let remarks = [(self.captured, captured), (self.across_streams, across), (self.adrift, adrift)];
         let remarks = remarks.iter().filter(|(so, _)| *so).map(|(_, remark)| (*remark).to_owned());
-        self.trouble.iter().cloned().chain(remarks).collect()
+        self.trouble.iter().map(Trouble::to_string).chain(remarks).collect()
     }
 }
 
@@ -266,9 +277,4 @@ impl Drop for CudaClock {
         self.anchors.clear();
         self.spare.clear();
     }
-}
-
-fn told(error: &CudaError, step: Option<i64>) -> String {
-    let when = step.map_or_else(|| "before the first step".to_owned(), |step| format!("in step {step}"));
-    format!("device_ns: {when}, {error}; from then on the device was not timed")
 }
