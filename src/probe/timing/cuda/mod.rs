@@ -40,12 +40,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Tells which stream is to be timed, at each stamp anew.
 type CurrentStream = Box<dyn FnMut() -> Result<Stream, HookError>>;
 
+/// Tells the time on the host's clock.
+type Now = Box<dyn Fn() -> i64>;
+
 /// Times by CUDA events, recorded on libtorch's current stream of one device.
 pub struct CudaClock {
     taken: Stamps,
     anchors: Anchors,
     spare: Vec<Event>,
     stream: CurrentStream,
+    now: Now,
     patience: Duration,
     /// The step in progress; `None` before the first.
     step: Option<i64>,
@@ -64,16 +68,17 @@ impl CudaClock {
     /// A clock for the device with this number, on the stream that libtorch names there. Waits for the device, once:
     /// an instant must be known at which it was idle.
     pub fn new(ordinal: i32) -> Result<Self, CudaError> {
-        Self::on(ordinal, Box::new(move || hook::current_stream(ordinal)), PATIENCE)
+        Self::on(ordinal, Box::new(move || hook::current_stream(ordinal)), Box::new(hook::now_ns), PATIENCE)
     }
 
-    /// The same with the stream named by `stream`.
-    fn on(ordinal: i32, stream: CurrentStream, patience: Duration) -> Result<Self, CudaError> {
+    /// The same with the stream named by `stream` and the time told by `now`.
+    fn on(ordinal: i32, stream: CurrentStream, now: Now, patience: Duration) -> Result<Self, CudaError> {
         let mut clock = CudaClock {
             taken: Stamps::default(),
             anchors: Anchors::default(),
             spare: Vec::new(),
             stream,
+            now,
             patience,
             step: None,
             read: None,
@@ -96,7 +101,7 @@ impl CudaClock {
         let mut host_ns = 0;
         // What was there before the run is waited for the first time; the second time the device is idle.
         for _ in 0..2 {
-            host_ns = hook::now_ns();
+            host_ns = (self.now)();
             event.record(stream)?;
             if !until::<CudaError>(self.patience, ask)? {
                 return Err(CudaError::Hung(self.patience));
@@ -122,10 +127,13 @@ impl CudaClock {
     }
 
     /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
-    /// already, and that was asked for just now, it did so then.
+    /// already, and that was asked for just now, it did so then. Just now is by the clock after the answer: since `host_ns`
+    /// the driver has been called, and the probe may have moved a buffer of events.
     fn freshen(&mut self, host_ns: i64) -> Result<(), CallFailed> {
         let Some(last) = self.taken.newest() else { return Ok(()) };
-        if self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)? {
+        let gains =
+            self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)?;
+        if gains && Anchors::are_close(last.host_ns, (self.now)()) {
             self.anchors.add(last.event.clone(), last.host_ns);
         }
         Ok(())
