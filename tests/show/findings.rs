@@ -30,12 +30,12 @@ fn of_a_gpu_the_events_say_what_they_can_and_the_rest_is_named() {
     assert_eq!((&found["bottleneck"], &found["resources"]), (&Value::Null, &Value::Null));
     assert_eq!(
         found["exposure"],
-        json!({"kernel_at_most_ms": 2.0, "transfer_at_least_ms": 6.0, "sync_at_least_ms": 1.0,
+        json!({"kernel_at_most_ms": 2.5, "transfer_at_least_ms": 6.0, "sync_at_least_ms": 1.0,
             "launch_at_least_ms": 0.5, "largest": "transfer"})
     );
     let text = shown.text("").split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "transfer takes the most of the step, whatever its kernels do (by events alone: kernels at most 2.00 ms",
+        "transfer takes the most of the step, whatever its kernels do (by events alone: kernels at most 2.50 ms",
         "attribute-bottleneck says nothing: not measured: flops, dram_bytes, kernel_ms (",
     ] {
         assert!(text.contains(words), "{words}: {text}");

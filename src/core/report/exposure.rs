@@ -21,8 +21,8 @@ pub struct ExposureFinding {
 impl ExposureFinding {
     /// Of a step on a GPU.
     ///
-    /// - **Formula:** kernels at most: the busy share of the step's time; over cycles of several steps, between which the
-    ///   device works on unseen, what the others leave of it. The largest is what is at least as long as any of the others
+    /// - **Formula:** kernels at most: the busy share of the step's time, in which what lies between steps counts, and no
+    ///   more than the others leave of it. The largest is what is at least as long as any of the others
     ///   and all of the kernels' time together: what is no kernel of that would be one of the others. And it is at least as
     ///   long as all that the three leave of the step: what is no kernel of that is idle, in the loader for one.
     /// - **Assumption:** the medians of the parts are those of one step.
@@ -36,10 +36,7 @@ impl ExposureFinding {
         let (transfer, sync, launch) = (step.transfer_ms?, step.sync_ms?, step.launch_ms?);
         let step_ms = step.median_ms?;
         let rest = (step_ms - transfer - sync - launch).max(0.0);
-        let kernel = match step.cycle_steps {
-            Some(1) => step_ms * step.device_busy_pct? / 100.0,
-            _ => rest,
-        };
+        let kernel = rest.min(step_ms * step.device_busy_pct? / 100.0);
         let parts = [
             (Hypothesis::Transfer, transfer),
             (Hypothesis::Synchronization, sync),
@@ -98,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn over_cycles_all_that_is_left_may_be_kernels() {
+    fn kernels_take_no_more_than_the_others_leave() {
         let step = StepSummary {
             median_ms: Some(20.0),
             cycles: 1,
             cycle_steps: Some(4),
-            device_busy_pct: Some(10.0),
+            device_busy_pct: Some(60.0),
             transfer_ms: Some(9.0),
             sync_ms: Some(1.0),
             launch_ms: Some(0.0),

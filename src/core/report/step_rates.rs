@@ -47,6 +47,7 @@ mod tests {
         let step = |step: i64| RatedStep {
             span: StepSpan {
                 warmup: step < 4,
+                beside_host: true,
                 waited: waited(step),
                 begin_ns: step / 4 * 40_000_000 + step % 4 * 1_000_000,
                 wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
