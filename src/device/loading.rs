@@ -33,10 +33,44 @@ fn load_machine_code(gpu: &Arc<Gpu>, compiler: &Compiler, source: &Source) -> Re
         DeviceError::NewCompiler { compiler: compiler.version().to_string(), driver }
     };
     let code = compiler.machine_code(source, gpu.arch())?.ok_or_else(too_new)?;
-    Module::load_code(gpu, &code).map_err(|_| too_new())
+    Module::load_code(gpu, &code).map_err(|error| if does_not_know_code(&error) { too_new() } else { error })
 }
 
 fn does_not_know_ptx(error: &DeviceError) -> bool {
     const UNKNOWN: sys::CUresult = sys::cudaError_enum::CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     matches!(error, DeviceError::Driver { reason: DriverError(UNKNOWN), .. })
+}
+
+/// What a driver says to an object file that is newer than it is. A newer one would be no help against anything else, memory
+/// that is full for one.
+fn does_not_know_code(error: &DeviceError) -> bool {
+    use sys::cudaError_enum::{
+        CUDA_ERROR_INVALID_IMAGE as NO_IMAGE, CUDA_ERROR_INVALID_SOURCE as NO_SOURCE,
+        CUDA_ERROR_NO_BINARY_FOR_GPU as NOT_FOR_IT,
+    };
+    let refused =
+        matches!(error, DeviceError::Driver { reason: DriverError(NO_IMAGE | NO_SOURCE | NOT_FOR_IT), .. });
+    refused || does_not_know_ptx(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_driver_is_asked_for_only_where_it_would_help() {
+        let refusal = |code| DeviceError::Driver { doing: "loading a kernel", reason: DriverError(code) };
+        use sys::cudaError_enum as code;
+        for code in [code::CUDA_ERROR_INVALID_IMAGE, code::CUDA_ERROR_NO_BINARY_FOR_GPU] {
+            assert!(does_not_know_code(&refusal(code)), "{code:?}");
+        }
+        let others = [
+            code::CUDA_ERROR_OUT_OF_MEMORY,
+            code::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+            code::CUDA_ERROR_ECC_UNCORRECTABLE,
+        ];
+        for code in others {
+            assert!(!does_not_know_code(&refusal(code)), "{code:?}");
+        }
+    }
 }

@@ -29,6 +29,11 @@ impl DeviceTimes {
         self.clock.begin_step(step);
     }
 
+    /// Says which step is read from now on, if any.
+    pub fn read_step(&mut self, step: Option<i64>) {
+        self.clock.read_step(step);
+    }
+
     pub fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
         self.clock.stamp(host_ns)
     }

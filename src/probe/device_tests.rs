@@ -17,6 +17,8 @@ const OTHER_STREAM: u64 = 500;
 impl Clock for Numbers {
     fn begin_step(&mut self, _: i64) {}
 
+    fn read_step(&mut self, _: Option<i64>) {}
+
     fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
         u64::try_from(host_ns / US).ok().map(Stamp::numbered)
     }

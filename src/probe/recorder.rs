@@ -120,7 +120,7 @@ impl Recorder {
         let identities = mem::take(&mut self.identities);
         self.pending.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
         if spans.device.is_some() {
-            self.pending.harvest(spans, MOST_BEHIND);
+            self.pending.harvest(spans, MOST_BEHIND, hook::now_ns);
         }
         if due || self.pending.len() >= WAITING_STEPS || self.waiting_events() >= WAITING_EVENTS {
             self.settle(spans, MOST_BEHIND);
@@ -187,7 +187,7 @@ impl Recorder {
     /// Files the steps that wait, in order, and passes them on, but for at most `most_behind` of which the device is not
     /// through yet. What that takes is charged to the last of them.
     fn settle(&mut self, spans: &mut Spans, most_behind: usize) {
-        self.pending.harvest(spans, most_behind);
+        self.pending.harvest(spans, most_behind, hook::now_ns);
         let begin_ns = hook::now_ns();
         let timed = self.pending.take_timed();
         let last = timed.len();

@@ -67,15 +67,19 @@ impl Plan {
     }
 
     /// The host hands a step over in 1 ms, has something else to do for 2 ms, and then waits for all that it has handed
-    /// over.
+    /// over, but for an optimizer that takes the device 2 ms more.
     fn wall_ns(self, step: i64) -> i64 {
         let every = self.waits_every.unwrap_or(1);
-        if self.waits(step) { every * STEP_NS - (every - 1) * (HOST_NS + GAP_NS) } else { HOST_NS }
+        match (self.waits_every, self.waits(step)) {
+            (None, _) => STEP_NS,
+            (Some(_), true) => every * STEP_NS - GAP_NS - (every - 1) * (HOST_NS + GAP_NS),
+            (Some(_), false) => HOST_NS,
+        }
     }
 
     fn begin_ns(self, step: i64) -> i64 {
         let Some(every) = self.waits_every else { return begin_ns(step) };
-        FIRST_STEP_NS + step / every * (every * STEP_NS + GAP_NS) + step % every * (HOST_NS + GAP_NS)
+        FIRST_STEP_NS + step / every * every * STEP_NS + step % every * (HOST_NS + GAP_NS)
     }
 
     fn step(self, step: i64, moments: &[LedgerMoment]) -> StepRow {

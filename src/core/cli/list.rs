@@ -122,5 +122,6 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
 fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
     let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
     let begin_ns = run.since_start_ns(started_at);
-    RatedStep { span: StepSpan { warmup, waited: run.waited(loss), begin_ns, wall_ns }, tokens, peak_bytes }
+    let (beside_host, waited) = (run.computes_beside_host(), run.waited(loss));
+    RatedStep { span: StepSpan { warmup, beside_host, waited, begin_ns, wall_ns }, tokens, peak_bytes }
 }

@@ -107,6 +107,7 @@ impl<'a> Timed<'a> {
         let RunTables { run, steps, phases, .. } = tables;
         let span = |step: &StepRow| StepSpan {
             warmup: step.warmup,
+            beside_host: run.computes_beside_host(),
             waited: run.waited(step.loss),
             begin_ns: run.since_start_ns(step.started_at),
             wall_ns: step.wall_ns,

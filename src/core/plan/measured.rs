@@ -57,6 +57,7 @@ impl Measured {
     pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
         let span = |step: &StepRow| StepSpan {
             warmup: step.warmup,
+            beside_host: run.computes_beside_host(),
             waited: run.waited(step.loss),
             begin_ns: run.since_start_ns(step.started_at),
             wall_ns: step.wall_ns,

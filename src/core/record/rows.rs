@@ -51,10 +51,15 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// Whether a device computes beside the host, and goes on when a step has ended there.
+    pub fn computes_beside_host(&self) -> bool {
+        self.device != "cpu"
+    }
+
     /// Whether the host has waited for the device in a step whose loss is this: a number has been read from it then. On a
     /// CPU every operator has been waited for.
     pub fn waited(&self, loss: Option<f64>) -> bool {
-        self.device == "cpu" || loss.is_some()
+        !self.computes_beside_host() || loss.is_some()
     }
 
     /// Nanoseconds from the run's start to an instant, to the microsecond that is kept of both.

@@ -13,24 +13,30 @@ pub struct ExposureFinding {
     pub transfer_at_least_ms: f64,
     pub sync_at_least_ms: f64,
     pub launch_at_least_ms: f64,
-    /// What takes the most time, whatever the kernels do; null where that depends on the gaps between them.
+    /// What takes the most time, the idle of the device among it, whatever the kernels do; null where that depends on the
+    /// gaps between them.
     pub largest: Option<Hypothesis>,
 }
 
 impl ExposureFinding {
-    /// Of a step on a GPU; `None` where its exposed times are not known.
+    /// Of a step on a GPU.
     ///
-    /// - **Formula:** kernels at most: the busy share of the step's time; over cycles of several steps, between which the
-    ///   device works on unseen, what the others leave of it. The largest is what is at least as long as any of the others
-    ///   and all of the kernels' time together: what is no kernel of that would be one of the others.
+    /// - **Formula:** kernels at most: the busy share of the step's time, in which what lies between steps counts, and no
+    ///   more than the others leave of it. The largest is what is at least as long as any of the others
+    ///   and all of the kernels' time together: what is no kernel of that would be one of the others. And it is at least as
+    ///   long as all that the three leave of the step: what is no kernel of that is idle, in the loader for one.
     /// - **Assumption:** the medians of the parts are those of one step.
-    pub fn of(step: &StepSummary) -> Option<Self> {
+    /// - **Abstains** where the exposed times are not known, and where the step's time is the host's.
+    pub fn of(step: &StepSummary) -> Result<Self, String> {
+        step.check_times()?;
+        ExposureFinding::of_times(step).ok_or_else(|| "the step's exposed times are not known".to_owned())
+    }
+
+    fn of_times(step: &StepSummary) -> Option<Self> {
         let (transfer, sync, launch) = (step.transfer_ms?, step.sync_ms?, step.launch_ms?);
         let step_ms = step.median_ms?;
-        let kernel = match step.cycle_steps {
-            Some(1) => step_ms * step.device_busy_pct? / 100.0,
-            _ => (step_ms - transfer - sync - launch).max(0.0),
-        };
+        let rest = (step_ms - transfer - sync - launch).max(0.0);
+        let kernel = rest.min(step_ms * step.device_busy_pct? / 100.0);
         let parts = [
             (Hypothesis::Transfer, transfer),
             (Hypothesis::Synchronization, sync),
@@ -38,7 +44,7 @@ impl ExposureFinding {
         ];
         let is_largest = |&(which, ms): &(Hypothesis, f64)| {
             let others = parts.iter().filter(|(other, _)| *other != which);
-            ms > 0.0 && others.map(|(_, other_ms)| other_ms + kernel).all(|most| ms >= most)
+            ms > 0.0 && others.map(|(_, other_ms)| other_ms + kernel).chain([rest]).all(|most| ms >= most)
         };
         Some(ExposureFinding {
             kernel_at_most_ms: kernel,
@@ -58,6 +64,7 @@ mod tests {
     fn largest(busy_pct: f64, [transfer, sync, launch]: [f64; 3]) -> Option<Hypothesis> {
         let step = StepSummary {
             median_ms: Some(20.0),
+            cycles: 1,
             cycle_steps: Some(1),
             device_busy_pct: Some(busy_pct),
             transfer_ms: Some(transfer),
@@ -79,12 +86,21 @@ mod tests {
         assert_eq!(largest(0.0, [0.0, 0.0, 0.0]), None);
     }
 
+    /// A slow loader, in which the device has nothing to do.
     #[test]
-    fn over_cycles_all_that_is_left_may_be_kernels() {
+    fn what_is_shorter_than_the_idle_of_the_device_is_not_the_largest() {
+        assert_eq!(largest(10.0, [3.0, 0.0, 0.0]), None);
+        assert_eq!(largest(10.0, [9.9, 0.0, 0.0]), None, "8.1 ms of 10.1 are idle, and 2 may be");
+        assert_eq!(largest(10.0, [10.0, 0.0, 0.0]), Some(Hypothesis::Transfer));
+    }
+
+    #[test]
+    fn kernels_take_no_more_than_the_others_leave() {
         let step = StepSummary {
             median_ms: Some(20.0),
+            cycles: 1,
             cycle_steps: Some(4),
-            device_busy_pct: Some(10.0),
+            device_busy_pct: Some(60.0),
             transfer_ms: Some(9.0),
             sync_ms: Some(1.0),
             launch_ms: Some(0.0),
@@ -92,6 +108,9 @@ mod tests {
         };
         let found = ExposureFinding::of(&step).unwrap();
         assert_eq!((found.kernel_at_most_ms, found.largest), (10.0, None));
-        assert_eq!(ExposureFinding::of(&StepSummary { sync_ms: None, ..step }), None);
+        let untimed = ExposureFinding::of(&StepSummary { sync_ms: None, ..step.clone() }).unwrap_err();
+        assert!(untimed.contains("exposed times"), "{untimed}");
+        let of_host = ExposureFinding::of(&StepSummary { cycle_steps: None, ..step }).unwrap_err();
+        assert!(of_host.contains("the host's alone"), "{of_host}");
     }
 }

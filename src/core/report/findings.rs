@@ -38,7 +38,7 @@ pub struct Asked {
 pub struct Findings {
     pub summary: Option<StepFinding>,
     pub hotspots: Vec<Hotspot>,
-    /// What the events of a GPU alone say of what holds the step up; null on a CPU, and where they tell no exposed times.
+    /// What the events of a GPU alone say of what holds the step up; null on a CPU.
     pub exposure: Option<ExposureFinding>,
     /// What the step's work and exposed times say of the GPU; null on a CPU.
     pub resources: Option<ResourceMetrics>,
@@ -53,7 +53,7 @@ pub struct Findings {
     pub memory_creep: Vec<MemoryCreep>,
     pub capacity_mb: Option<f64>,
     pub next_validation: Option<NextValidation>,
-    /// Rules that said nothing, and why.
+    /// Rules that said nothing, and why; `exposure` and `products` are told like them.
     pub abstained: Vec<Abstention>,
 }
 
@@ -97,10 +97,18 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     let next = next_validation(summary, &hotspots, capacity_mb, asked.lang);
     let next_validation = keep("choose-next-validation", next, &mut abstained);
     let on_gpu = Resources::of(summary);
-    let resources =
-        on_gpu.and_then(|resources| keep("derive-resource-metrics", metrics(&resources), &mut abstained));
+    let times = summary.step.check_times();
+    if Shape::of(&summary.config).is_some() {
+        keep("products", times.clone(), &mut abstained);
+    }
+    let exposure = on_gpu.and_then(|_| keep("exposure", ExposureFinding::of(&summary.step), &mut abstained));
+    let resources = on_gpu.and_then(|resources| {
+        let found = times.clone().and_then(|()| metrics(&resources));
+        keep("derive-resource-metrics", found, &mut abstained)
+    });
     let bottleneck = on_gpu.and_then(|resources| {
-        let found = bottleneck(&resources, &summary.config, summary.reference_rates.as_ref());
+        let rates = summary.reference_rates.as_ref();
+        let found = times.and_then(|()| bottleneck(&resources, &summary.config, rates));
         keep("attribute-bottleneck", found, &mut abstained)
     });
     let theory = keep("memory-ledger", theory(summary), &mut abstained);
@@ -108,7 +116,7 @@ pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     Findings {
         summary: step,
         hotspots,
-        exposure: on_gpu.and_then(|_| ExposureFinding::of(&summary.step)),
+        exposure,
         resources,
         bottleneck,
         theory,
@@ -128,6 +136,7 @@ fn keep<T>(rule: &'static str, found: Result<T, String>, abstained: &mut Vec<Abs
 fn step_finding(summary: &Summary) -> Result<StepFinding, String> {
     let step = &summary.step;
     let step_ms = step.median_ms.ok_or("no measured step")?;
+    step.check_times()?;
     let device_busy_pct = step.device_busy_pct.ok_or("the device's busy share was not measured")?;
     let cpu_wait_ms = step.cpu_wait_ms.ok_or("the training thread's waiting was not measured")?;
     let tokens = step.tokens_per_step.ok_or("the loop did not say how many tokens a step has")?;

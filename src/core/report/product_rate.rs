@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::step_times::StepSummary;
 use crate::record::ReferenceRates;
 use crate::theory::{ProductsAtMost, Shape};
 
@@ -31,18 +32,19 @@ pub struct ProductReference {
     pub what: String,
 }
 
-/// Of a run with this configuration whose measured step took so long; `None` where theory knows
-/// no FLOPs (it is no toy model, or has dropout) or no step was measured.
+/// Of a run with this configuration whose measured step was this; `None` where theory knows
+/// no FLOPs (it is no toy model, or has dropout), and where no step was measured, or the host's part of it alone.
 ///
 /// rate = FLOPs / step time; share = 100 · rate / reference. With a datasheet's peak as reference this is the model
 /// FLOPs utilisation of Chowdhery et al. 2022.
 pub fn product_rate(
     config: &Map<String, Value>,
     rates: Option<&ReferenceRates>,
-    step_ms: Option<f64>,
+    step: &StepSummary,
 ) -> Option<ProductRate> {
     let shape = Shape::of(config)?;
-    let seconds = step_ms.filter(|ms| *ms > 0.0)? / 1e3;
+    step.check_times().ok()?;
+    let seconds = step.median_ms.filter(|ms| *ms > 0.0)? / 1e3;
     let flops = shape.product_flops();
     let tflop_s = flops / seconds / 1e12;
     let at_most = rates.and_then(|rates| ProductsAtMost::of(rates, shape.precision));

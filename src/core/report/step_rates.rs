@@ -16,7 +16,7 @@ pub struct StepRates {
     pub n: usize,
     /// Of whole cycles, from one wait for the device to the next, the mean over their steps.
     pub median_ms: Option<f64>,
-    /// The median of each cycle's own rate.
+    /// The median of each cycle's own rate; `None` where no step is known to have waited for the device.
     pub tokens_per_s: Option<f64>,
     pub peak_bytes: Option<i64>,
 }
@@ -30,7 +30,9 @@ impl StepRates {
         StepRates {
             n: measured().count(),
             median_ms: median(&cycles.times_ms()),
-            tokens_per_s: cycles.per_second(|at| steps[at].tokens.map(|tokens| tokens as f64)),
+            tokens_per_s: cycles
+                .per_second(|at| steps[at].tokens.map(|tokens| tokens as f64))
+                .filter(|_| cycles.told),
             peak_bytes: measured().filter_map(|step| step.peak_bytes).max(),
         }
     }
@@ -45,6 +47,7 @@ mod tests {
         let step = |step: i64| RatedStep {
             span: StepSpan {
                 warmup: step < 4,
+                beside_host: true,
                 waited: waited(step),
                 begin_ns: step / 4 * 40_000_000 + step % 4 * 1_000_000,
                 wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
@@ -73,6 +76,11 @@ mod tests {
     fn without_a_whole_cycle_nothing_is_said() {
         let rates = StepRates::of(&steps(|step| [0, 19].contains(&step)));
         assert_eq!((rates.n, rates.median_ms, rates.tokens_per_s), (16, None, None));
+    }
+
+    #[test]
+    fn how_fast_the_host_hands_work_over_is_no_rate() {
+        assert_eq!(StepRates::of(&steps(|_| false)).tokens_per_s, None);
     }
 
     #[test]

@@ -24,9 +24,11 @@ pub struct StepSummary {
     pub min_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub total_ms: f64,
+    /// Null where the times are the host's.
     pub tokens_per_s: Option<f64>,
     pub tokens_per_step: Option<f64>,
-    /// The share of the step that the device computed; on a CPU, that of the compute phases.
+    /// The share of the step that the device computed; on a CPU, that of the compute phases. On a GPU at most: what it does
+    /// between steps is not seen, and counts.
     pub device_busy_pct: Option<f64>,
     /// What the training thread waited for data or synchronisation.
     pub cpu_wait_ms: Option<f64>,
@@ -36,6 +38,21 @@ pub struct StepSummary {
     pub sync_ms: Option<f64>,
     pub launch_ms: Option<f64>,
     pub peak_bytes: Option<i64>,
+}
+
+impl StepSummary {
+    /// Whether the times tell of what computes.
+    ///
+    /// # Errors
+    /// Where they are the host's, which hands work over to a device and does not wait: why nothing rests on them.
+    pub(super) fn check_times(&self) -> Result<(), String> {
+        match self.cycles > 0 && self.cycle_steps.is_none() {
+            true => Err("the step's time is the host's alone: no wait for the device (a loss that was read) is known in it \
+                         and before it, so how long the device took is not"
+                .to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The steps of a run as stretches whose time is known: whole cycles from one wait for the device to the next.
@@ -55,6 +72,7 @@ impl<'a> StepTimes<'a> {
         let run = &account.run;
         let span = |step: &StepRow| StepSpan {
             warmup: step.warmup,
+            beside_host: run.computes_beside_host(),
             waited: run.waited(step.loss),
             begin_ns: run.since_start_ns(step.started_at),
             wall_ns: step.wall_ns,
@@ -79,18 +97,28 @@ impl<'a> StepTimes<'a> {
         sums.into_values().map(|ns| ns as f64 / 1e6 / self.cycles.length as f64).collect()
     }
 
+    /// The share of a step's time that its device computed, at most: all that lies between it and the next counts.
+    fn busy_pct(&self, at: usize) -> Option<f64> {
+        let (within, wall_ns, time_ns) =
+            (self.steps[at].device_busy_pct?, self.steps[at].wall_ns, self.cycles.time_ns(at));
+        let beyond_ns = time_ns - wall_ns;
+        Some(match beyond_ns {
+            ..=0 => within,
+            _ => (within * wall_ns as f64 + 100.0 * beyond_ns as f64) / time_ns as f64,
+        })
+    }
+
     /// Of the steps `looked_at`.
     pub fn summary(&self, looked_at: &[&StepRow]) -> StepSummary {
         let Cycles { length, told, .. } = self.cycles;
-        let wall_ms = |at: usize| Some(self.steps[at].wall_ns as f64 / 1e6);
+        let time_ns = |at: usize| self.cycles.time_ns(at) as f64;
         let times = self.cycles.times_ms();
         let middle = |value: fn(&StepRow) -> Option<f64>| self.cycles.median(|at| value(&self.steps[at]));
         let ms = |value: fn(&StepRow) -> Option<i64>| {
             self.cycles.median(|at| value(&self.steps[at]).map(|ns| ns as f64 / 1e6))
         };
         let tokens = |step: &StepRow| step.tokens.map(|tokens| tokens as f64);
-        // Longer steps weigh more in a cycle's share.
-        let busy_ms = |at: usize| Some(self.steps[at].device_busy_pct? * wall_ms(at)?);
+        let busy_pct = |at: usize| self.busy_pct(at);
         StepSummary {
             n: looked_at.len(),
             cycle_steps: (told && length > 0).then_some(length),
@@ -101,11 +129,12 @@ impl<'a> StepTimes<'a> {
             min_ms: quantile(&times, 0.0),
             max_ms: quantile(&times, 1.0),
             total_ms: self.wall_ns as f64 / 1e6,
-            tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])),
+            tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])).filter(|_| told),
             tokens_per_step: middle(tokens),
             device_busy_pct: match length {
-                1 => middle(|step| step.device_busy_pct),
-                _ => self.cycles.median_ratio(busy_ms, wall_ms),
+                1 => self.cycles.median(busy_pct),
+                // Longer steps weigh more in a cycle's share.
+                _ => self.cycles.median_ratio(|at| Some(busy_pct(at)? * time_ns(at)), |at| Some(time_ns(at))),
             },
             cpu_wait_ms: ms(|step| step.cpu_wait_ns),
             transfer_ms: ms(|step| step.transfer_ns),

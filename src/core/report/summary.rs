@@ -62,7 +62,7 @@ pub struct Summary {
     pub step: StepSummary,
     /// The step that was asked for alone; null where all measured ones are summed up.
     pub one_step: Option<OneStep>,
-    /// Null for what is no toy model, and where no step was measured.
+    /// Null for what is no toy model, and where no step was measured, or the host's part of it alone.
     pub products: Option<ProductRate>,
     pub phases: Vec<PhaseSummary>,
     pub scopes: Vec<PhaseSummary>,
@@ -147,7 +147,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         versions: Versions { stepledger: run.stepledger_version.clone(), torch: run.torch_version.clone() },
         parameters: run.parameters,
         trace: run.trace.as_str(),
-        products: product_rate(&run.config, run.reference_rates.as_ref(), step.median_ms),
+        products: product_rate(&run.config, run.reference_rates.as_ref(), &step),
         step,
         one_step: only.and(steps.first()).map(|step| OneStep::of(step)),
         phases: sum(&phases, SpanKind::Phase, &times),

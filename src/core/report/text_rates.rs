@@ -88,6 +88,7 @@ fn operations(tera: f64) -> String {
 mod tests {
     use serde_json::{Map, Value, json};
 
+    use super::super::step_times::StepSummary;
     use super::*;
     use crate::record::ReferenceRates;
     use crate::report::product_rate::product_rate as rate_of;
@@ -119,7 +120,11 @@ mod tests {
 
     /// Of the default GPT in this type, whose step takes 50 ms.
     fn of(dtype: &str, rates: Option<ReferenceRates>) -> ProductRate {
-        rate_of(&gpt(dtype), rates.as_ref(), Some(50.0)).unwrap()
+        rate_of(&gpt(dtype), rates.as_ref(), &step(Some(50.0))).unwrap()
+    }
+
+    fn step(median_ms: Option<f64>) -> StepSummary {
+        StepSummary { median_ms, cycles: 9, cycle_steps: Some(1), ..StepSummary::default() }
     }
 
     fn gpt(dtype: &str) -> Map<String, Value> {
@@ -199,8 +204,10 @@ mod tests {
 
     #[test]
     fn without_a_step_or_a_closed_form_there_is_no_rate() {
-        assert_eq!(rate_of(&gpt("f32"), None, None), None);
-        assert_eq!(rate_of(&Map::new(), None, Some(50.0)), None);
+        assert_eq!(rate_of(&gpt("f32"), None, &step(None)), None);
+        assert_eq!(rate_of(&Map::new(), None, &step(Some(50.0))), None);
+        let of_host = StepSummary { cycle_steps: None, ..step(Some(1.0)) };
+        assert_eq!(rate_of(&gpt("f32"), None, &of_host), None, "handing a step over is no step");
         assert_eq!(of("f32", None).reference, None);
     }
 }

@@ -9,6 +9,8 @@ use super::median;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepSpan {
     pub warmup: bool,
+    /// A device of its own computes, and goes on when the step has ended on the host.
+    pub beside_host: bool,
     /// The host has waited in it for what computes; without a device of its own it always has.
     pub waited: bool,
     /// From any one instant.
@@ -23,7 +25,9 @@ pub struct StepSpan {
 /// for all of them together.
 ///
 /// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits. Its time
-///   goes from its first instant to its last, what lies between its steps included: the device works on meanwhile. Kept
+///   goes from its first instant to that of the step after it, what lies between the steps included: the device works on
+///   meanwhile, at the optimizer for one, which a loop may call when it has waited. Without a device beside the host, and
+///   after the run's last step, it goes to the stretch's own end. Kept
 ///   are the measured ones of the commonest length, of two as common the longer: a lone step after a wait finds an idle
 ///   device, and is another quantity than one of many.
 /// - **Assumption:** where it is the host that is slow, what the observer does between the steps counts as theirs.
@@ -37,7 +41,7 @@ pub struct Cycles {
     pub told: bool,
     /// The place of the first step of each, in order.
     begins: Vec<usize>,
-    /// Of every step of the run: until the next one of its cycle begins, or until its own end.
+    /// Of every step of the run: until the next one begins where the device goes on until then, else until its own end.
     times_ns: Vec<i64>,
 }
 
@@ -66,7 +70,9 @@ impl Cycles {
     fn new(steps: &[StepSpan], length: usize, told: bool, begins: Vec<usize>) -> Self {
         let mut times_ns: Vec<i64> = steps.iter().map(|step| step.wall_ns).collect();
         for &begin in &begins {
-            for at in begin + 1..begin + length {
+            let goes_on = told && steps[begin].beside_host;
+            let after = if goes_on { begin + length } else { begin + length - 1 };
+            for at in begin + 1..=after.min(steps.len() - 1) {
                 // Instants are kept less exactly than times.
                 times_ns[at - 1] = times_ns[at - 1].max(steps[at].begin_ns - steps[at - 1].begin_ns);
             }
@@ -137,15 +143,16 @@ fn commonest(lengths: impl Iterator<Item = usize>) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The host takes 1 for a step and what follows it, the device 10.
+    /// The host takes 1 for a step and what follows it, nothing where it waits; the device 10.
     fn steps(count: usize, warmup: usize, waited: impl Fn(usize) -> bool) -> Vec<StepSpan> {
         let (mut now_ns, mut through_ns) = (0, 0);
         let mut step = |at: usize| {
             let begin_ns = now_ns;
             through_ns = through_ns.max(begin_ns) + 10_000_000;
             let end_ns = if waited(at) { through_ns } else { begin_ns + 600_000 };
-            now_ns = end_ns + 400_000;
-            StepSpan { warmup: at < warmup, waited: waited(at), begin_ns, wall_ns: end_ns - begin_ns }
+            now_ns = if waited(at) { end_ns } else { end_ns + 400_000 };
+            let (warmup, waited, wall_ns) = (at < warmup, waited(at), end_ns - begin_ns);
+            StepSpan { warmup, beside_host: true, waited, begin_ns, wall_ns }
         };
         (0..count).map(&mut step).collect()
     }
@@ -195,6 +202,25 @@ mod tests {
     fn where_every_step_waits_its_time_is_its_own() {
         let steps = steps(6, 1, |_| true);
         assert_eq!(Cycles::of(&steps).times_ms(), [10.0; 5]);
+    }
+
+    /// A step waits for its loss, which takes 6, then gives the optimizer to the device, which takes 4; the host has
+    /// something else to do for 3 of them, and the next step's copy waits for the rest.
+    #[test]
+    fn the_optimizer_that_runs_on_after_a_step_is_part_of_its_time() {
+        let step = |at: i64, beside_host| StepSpan {
+            warmup: at < 2,
+            beside_host,
+            waited: true,
+            begin_ns: at * 10_000_000,
+            wall_ns: 7_000_000,
+        };
+        let times = |beside_host| {
+            let steps: Vec<StepSpan> = (0..5).map(|at| step(at, beside_host)).collect();
+            (Cycles::of(&steps).times_ms(), Cycles::alone(&steps, 3).times_ms())
+        };
+        assert_eq!(times(true), (vec![10.0, 10.0, 7.0], vec![10.0]), "the last one until its own end");
+        assert_eq!(times(false), (vec![7.0; 3], vec![7.0]));
     }
 
     #[test]

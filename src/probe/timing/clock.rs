@@ -20,6 +20,10 @@ pub trait Clock {
     /// Says which step begins, to be told with what goes wrong from now on.
     fn begin_step(&mut self, step: i64);
 
+    /// Says which step the readings are of from now on: the device is a few behind. `None` where nothing more is read of
+    /// one.
+    fn read_step(&mut self, step: Option<i64>);
+
     /// Has the device take the instant at which it gets through what it has been given so far. `host_ns` is now, on
     /// the host's clock. `None` where that cannot be done. Never waits.
     fn stamp(&mut self, host_ns: i64) -> Option<Stamp>;

@@ -54,7 +54,12 @@ impl Anchors {
     pub fn would_gain(&self, asked_ns: i64, now_ns: i64) -> bool {
         let newest_ns = self.all.back().map_or(i64::MIN, |anchor| anchor.host_ns);
         let old = now_ns.saturating_sub(newest_ns) > FRESH_NS && asked_ns > newest_ns;
-        old && now_ns - asked_ns <= CLOSE_NS
+        old && Anchors::are_close(asked_ns, now_ns)
+    }
+
+    /// Whether a stamp that was asked for at `asked_ns`, and that the device has got to by `now_ns`, tells when it did.
+    pub fn are_close(asked_ns: i64, now_ns: i64) -> bool {
+        now_ns - asked_ns <= CLOSE_NS
     }
 
     /// Takes out those that no stamp needs, of which the oldest refers to number `needed`; the newest stays.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Clock, CudaClock, CudaError, Stamp};
+use super::{Clock, CudaClock, CudaError, Stamp, hook};
 
 /// Runs `body` in a process of its own where the driver is the double: this test once more, told so by its environment.
 /// `test` is its full name. Where a driver is installed it is further down the loader's path, and so is a decoy that
@@ -64,13 +64,14 @@ pub type Call = (String, i32, i32);
 pub struct Double {
     library: libloading::Library,
     stream: Rc<Cell<usize>>,
+    host_ns: Rc<Cell<Option<i64>>>,
 }
 
 impl Double {
     fn load() -> Self {
         // SAFETY: the double's initialisers do nothing.
         let library = unsafe { libloading::Library::new("libcuda.so.1") }.unwrap();
-        Double { library, stream: Rc::default() }
+        Double { library, stream: Rc::default(), host_ns: Rc::default() }
     }
 
     /// SAFETY: `F` must be what the double declares under that name.
@@ -99,6 +100,11 @@ impl Double {
     pub fn tick(&self, ns: i64) {
         // SAFETY: the double declares it so.
         unsafe { self.function::<extern "C" fn(i64)>("double_tick")(ns) }
+    }
+
+    /// From now on it is this instant on the host's clock, as far as a device's clock looks at it.
+    pub fn host_at(&self, ns: i64) {
+        self.host_ns.set(Some(ns));
     }
 
     /// Puts work on the current stream.
@@ -184,8 +190,14 @@ impl Double {
     pub fn clock(&self, ordinal: i32) -> Result<CudaClock, CudaError> {
         // SAFETY: the double declares it so.
         let handle = unsafe { self.function::<extern "C" fn(c_int) -> *mut c_void>("double_stream") };
-        let stream = self.stream.clone();
-        CudaClock::on(ordinal, Box::new(move || Ok(handle(stream.get() as c_int))), Duration::ZERO)
+        let (stream, host_ns) = (self.stream.clone(), self.host_ns.clone());
+        let now = move || host_ns.get().unwrap_or_else(hook::now_ns);
+        CudaClock::on(
+            ordinal,
+            Box::new(move || Ok(handle(stream.get() as c_int))),
+            Box::new(now),
+            Duration::ZERO,
+        )
     }
 }
 

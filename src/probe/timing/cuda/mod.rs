@@ -15,6 +15,9 @@ mod stamps;
 mod tests;
 #[cfg(test)]
 mod timeline_tests;
+mod trouble;
+#[cfg(test)]
+mod trouble_tests;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,6 +25,7 @@ use std::time::Duration;
 use self::anchors::Anchors;
 use self::driver::{CallFailed, Context, Event, Progress, Relaxed, Stream, until};
 use self::stamps::{Stamps, Taken};
+use self::trouble::Trouble;
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
 
@@ -36,16 +40,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Tells which stream is to be timed, at each stamp anew.
 type CurrentStream = Box<dyn FnMut() -> Result<Stream, HookError>>;
 
+/// Tells the time on the host's clock.
+type Now = Box<dyn Fn() -> i64>;
+
 /// Times by CUDA events, recorded on libtorch's current stream of one device.
 pub struct CudaClock {
     taken: Stamps,
     anchors: Anchors,
     spare: Vec<Event>,
     stream: CurrentStream,
+    now: Now,
     patience: Duration,
     /// The step in progress; `None` before the first.
     step: Option<i64>,
-    trouble: Option<String>,
+    /// The step whose times are being read: the device is a few behind.
+    read: Option<i64>,
+    trouble: Option<Trouble>,
     captured: bool,
     across_streams: bool,
     /// A stamp was too far from the last anchor.
@@ -58,18 +68,20 @@ impl CudaClock {
     /// A clock for the device with this number, on the stream that libtorch names there. Waits for the device, once:
     /// an instant must be known at which it was idle.
     pub fn new(ordinal: i32) -> Result<Self, CudaError> {
-        Self::on(ordinal, Box::new(move || hook::current_stream(ordinal)), PATIENCE)
+        Self::on(ordinal, Box::new(move || hook::current_stream(ordinal)), Box::new(hook::now_ns), PATIENCE)
     }
 
-    /// The same with the stream named by `stream`.
-    fn on(ordinal: i32, stream: CurrentStream, patience: Duration) -> Result<Self, CudaError> {
+    /// The same with the stream named by `stream` and the time told by `now`.
+    fn on(ordinal: i32, stream: CurrentStream, now: Now, patience: Duration) -> Result<Self, CudaError> {
         let mut clock = CudaClock {
             taken: Stamps::default(),
             anchors: Anchors::default(),
             spare: Vec::new(),
             stream,
+            now,
             patience,
             step: None,
+            read: None,
             trouble: None,
             captured: false,
             across_streams: false,
@@ -89,7 +101,7 @@ impl CudaClock {
         let mut host_ns = 0;
         // What was there before the run is waited for the first time; the second time the device is idle.
         for _ in 0..2 {
-            host_ns = hook::now_ns();
+            host_ns = (self.now)();
             event.record(stream)?;
             if !until::<CudaError>(self.patience, ask)? {
                 return Err(CudaError::Hung(self.patience));
@@ -115,10 +127,13 @@ impl CudaClock {
     }
 
     /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
-    /// already, and that was asked for just now, it did so then.
+    /// already, and that was asked for just now, it did so then. Just now is by the clock after the answer: since `host_ns`
+    /// the driver has been called, and the probe may have moved a buffer of events.
     fn freshen(&mut self, host_ns: i64) -> Result<(), CallFailed> {
         let Some(last) = self.taken.newest() else { return Ok(()) };
-        if self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)? {
+        let gains =
+            self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)?;
+        if gains && Anchors::are_close(last.host_ns, (self.now)()) {
             self.anchors.add(last.event.clone(), last.host_ns);
         }
         Ok(())
@@ -164,13 +179,13 @@ impl CudaClock {
         Ok(Some((anchor.host_ns + since_ns).max(taken.host_ns)))
     }
 
-    /// Keeps the first failure.
+    /// Keeps the first failure, and the earliest step that one has cost its times.
     fn note<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                let step = self.step;
-                self.trouble.get_or_insert_with(|| told(&error.into(), step));
+                let step = self.read.or(self.step);
+                self.trouble.get_or_insert_with(|| Trouble::new(error.into(), step)).reaches(step);
                 None
             }
         }
@@ -185,6 +200,10 @@ impl CudaClock {
 impl Clock for CudaClock {
     fn begin_step(&mut self, step: i64) {
         self.step = Some(step);
+    }
+
+    fn read_step(&mut self, step: Option<i64>) {
+        self.read = step;
     }
 
     fn stamp(&mut self, host_ns: i64) -> Option<Stamp> {
@@ -255,7 +274,7 @@ impl Clock for CudaClock {
                       find the device idle for over a minute; probe::waiting() marks where it waits";
         let remarks = [(self.captured, captured), (self.across_streams, across), (self.adrift, adrift)];
         let remarks = remarks.iter().filter(|(so, _)| *so).map(|(_, remark)| (*remark).to_owned());
-        self.trouble.iter().cloned().chain(remarks).collect()
+        self.trouble.iter().map(Trouble::to_string).chain(remarks).collect()
     }
 }
 
@@ -266,9 +285,4 @@ impl Drop for CudaClock {
         self.anchors.clear();
         self.spare.clear();
     }
-}
-
-fn told(error: &CudaError, step: Option<i64>) -> String {
-    let when = step.map_or_else(|| "before the first step".to_owned(), |step| format!("in step {step}"));
-    format!("device_ns: {when}, {error}; from then on the device was not timed")
 }

@@ -7,7 +7,6 @@ use super::{Clock, CudaClock, device_facts};
 use crate::record::DeviceFacts;
 
 const OUT_OF_MEMORY: i32 = 2;
-const LAUNCH_FAILED: i32 = 719;
 const MS: i64 = 1_000_000;
 
 fn path(test: &str) -> String {
@@ -68,23 +67,6 @@ fn queries_made_at_a_time_are_relaxed_together() {
         assert_eq!(double.calls_of("query").len() - queries, 4);
         assert_eq!(double.calls_of("exchange")[exchanges..], [(2, 0), (0, 2)]);
         assert_eq!(double.capture_mode(), 0);
-    });
-}
-
-#[test]
-fn what_is_wrong_is_told_with_the_call_and_the_step() {
-    on_the_double(&path("what_is_wrong_is_told_with_the_call_and_the_step"), |double| {
-        for (step, when) in [(None, "before the first step, "), (Some(12), "in step 12, ")] {
-            for call in ["cuEventCreate", "cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
-                let mut clock = double.clock(0).unwrap();
-                step.into_iter().for_each(|step| clock.begin_step(step));
-                double.fail(call, OUT_OF_MEMORY, 0);
-                assert_eq!(clock.stamp(0), None);
-                double.fail("", 0, 0);
-                let missing = &clock.missing()[0];
-                assert!(missing.contains(&format!("{when}CUDA driver, {call}: ")), "{missing}");
-            }
-        }
     });
 }
 
@@ -204,68 +186,6 @@ fn each_device_is_timed_in_its_own_context_which_is_left_again() {
         assert_eq!((made, retained, double.current()), (destroyed, 0, -1));
         let beyond = double.clock(2).err().unwrap().to_string();
         assert!(beyond.contains("CUDA driver"), "{beyond}");
-    });
-}
-
-#[test]
-fn a_call_that_fails_ends_the_timing_and_keeps_what_was_timed() {
-    on_the_double(&path("a_call_that_fails_ends_the_timing_and_keeps_what_was_timed"), |double| {
-        for call in ["cuEventCreate", "cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
-            let mut clock = double.clock(0).unwrap();
-            let (begin, end) = span(double, &mut clock, 0, MS);
-            double.pass(MS);
-            double.fail(call, OUT_OF_MEMORY, 0);
-            assert_eq!(clock.stamp(0), None, "{call}");
-            double.fail("", 0, 0);
-            // It has come back, but what lies in between is not known.
-            assert_eq!(clock.stamp(0), None, "{call}");
-            assert!(clock.reached(end));
-            assert_eq!(clock.elapsed_ns(begin, end), Some(MS), "{call}");
-            let missing = clock.missing();
-            assert!(missing.len() == 1 && missing[0].contains("out of memory"), "{call}: {missing:?}");
-        }
-        let (made, destroyed, retained) = double.balance();
-        assert_eq!((made, retained), (destroyed, 0));
-    });
-}
-
-#[test]
-fn a_lost_device_is_told_once_and_holds_nothing_up() {
-    on_the_double(&path("a_lost_device_is_told_once_and_holds_nothing_up"), |double| {
-        for call in ["cuEventQuery", "cuEventElapsedTime"] {
-            let mut clock = double.clock(0).unwrap();
-            let (begin, end) = span(double, &mut clock, 0, MS);
-            double.pass(MS);
-            double.fail(call, LAUNCH_FAILED, 0);
-            assert!(clock.reached(end), "a device that fails will never be through");
-            clock.wait(end);
-            if call == "cuEventElapsedTime" {
-                assert_eq!((clock.elapsed_ns(begin, end), clock.host_ns(end)), (None, None));
-            }
-            assert_eq!(clock.stamp(0), None);
-            let missing = clock.missing();
-            assert!(missing.len() == 1 && missing[0].contains("LAUNCH_FAILED"), "{missing:?}");
-            double.fail("", 0, 0);
-        }
-    });
-}
-
-#[test]
-fn a_device_that_is_never_through_is_given_up() {
-    on_the_double(&path("a_device_that_is_never_through_is_given_up"), |double| {
-        let mut clock = double.clock(0).unwrap();
-        let (begin, end) = span(double, &mut clock, 0, MS);
-        double.stick();
-        assert!(!clock.reached(end));
-        clock.wait(end);
-        assert_eq!((clock.elapsed_ns(begin, end), clock.stamp(0)), (None, None));
-        let missing = clock.missing();
-        assert!(missing.len() == 1 && missing[0].contains("got no further"), "{missing:?}");
-        // A clock cannot even begin on it.
-        assert!(double.clock(0).err().unwrap().to_string().contains("got no further"));
-        drop(clock);
-        let (made, destroyed, _) = double.balance();
-        assert_eq!(made, destroyed);
     });
 }
 

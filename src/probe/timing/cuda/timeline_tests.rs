@@ -86,3 +86,19 @@ fn the_timelines_meet_where_the_device_is_found_idle_and_are_not_used_when_they_
         },
     );
 }
+
+/// The device was busy until after the host had begun to ask, and the host was held up before it had its answer.
+#[test]
+fn an_answer_that_comes_late_is_no_meeting_of_the_timelines() {
+    on_the_double(&path("an_answer_that_comes_late_is_no_meeting_of_the_timelines"), |double| {
+        const US: i64 = 1000;
+        let mut clock = double.clock(0).unwrap();
+        let asked_ns = clock.anchors.all()[0].host_ns + 2000 * MS;
+        for (late_us, anchors) in [(101, 1), (100, 2)] {
+            double.host_at(asked_ns + late_us * US);
+            clock.stamp(asked_ns).unwrap();
+            clock.stamp(asked_ns + 50 * US).unwrap();
+            assert_eq!(clock.anchors.all().len(), anchors, "{late_us}");
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! What fails, by the clock on the driver's double: nothing of this is a measurement.
+
+use super::Clock;
+use super::double::{on_the_double, span};
+
+const OUT_OF_MEMORY: i32 = 2;
+const LAUNCH_FAILED: i32 = 719;
+const MS: i64 = 1_000_000;
+
+fn path(test: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{test}")
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_call_and_the_step() {
+    on_the_double(&path("what_is_wrong_is_told_with_the_call_and_the_step"), |double| {
+        for (step, from) in [(None, "from before the first step on"), (Some(12), "from step 12 on")] {
+            for call in ["cuEventCreate", "cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
+                let mut clock = double.clock(0).unwrap();
+                step.into_iter().for_each(|step| clock.begin_step(step));
+                double.fail(call, OUT_OF_MEMORY, 0);
+                assert_eq!(clock.stamp(0), None);
+                double.fail("", 0, 0);
+                let missing = &clock.missing()[0];
+                let told = format!("{from} the device was not timed: CUDA driver, {call}: ");
+                assert!(missing.contains(&told), "{missing}");
+            }
+        }
+    });
+}
+
+/// The first failure is told, with the first step that it cost its times, whichever step was in progress.
+#[test]
+fn a_reading_that_fails_names_the_step_that_is_read() {
+    on_the_double(&path("a_reading_that_fails_names_the_step_that_is_read"), |double| {
+        for (in_progress, call) in
+            [("cuEventElapsedTime", "cuEventElapsedTime"), ("cuEventRecord", "cuEventQuery")]
+        {
+            let mut clock = double.clock(0).unwrap();
+            clock.begin_step(3);
+            let (begin, end) = span(double, &mut clock, 0, MS);
+            double.pass(MS);
+            clock.begin_step(7);
+            double.fail(in_progress, LAUNCH_FAILED, 0);
+            let stamped = clock.stamp(0).is_some();
+            assert_eq!(stamped, in_progress == call);
+            double.fail(call, LAUNCH_FAILED, 0);
+            clock.read_step(Some(3));
+            clock.reached(end);
+            clock.elapsed_ns(begin, end);
+            clock.read_step(None);
+            double.fail("", 0, 0);
+            let missing = &clock.missing()[0];
+            let told = format!("from step 3 on the device was not timed: CUDA driver, {in_progress}: ");
+            assert!(missing.contains(&told), "{missing}");
+        }
+    });
+}
+
+#[test]
+fn a_call_that_fails_ends_the_timing_and_keeps_what_was_timed() {
+    on_the_double(&path("a_call_that_fails_ends_the_timing_and_keeps_what_was_timed"), |double| {
+        for call in ["cuEventCreate", "cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
+            let mut clock = double.clock(0).unwrap();
+            let (begin, end) = span(double, &mut clock, 0, MS);
+            double.pass(MS);
+            double.fail(call, OUT_OF_MEMORY, 0);
+            assert_eq!(clock.stamp(0), None, "{call}");
+            double.fail("", 0, 0);
+            // It has come back, but what lies in between is not known.
+            assert_eq!(clock.stamp(0), None, "{call}");
+            assert!(clock.reached(end));
+            assert_eq!(clock.elapsed_ns(begin, end), Some(MS), "{call}");
+            let missing = clock.missing();
+            assert!(missing.len() == 1 && missing[0].contains("out of memory"), "{call}: {missing:?}");
+        }
+        let (made, destroyed, retained) = double.balance();
+        assert_eq!((made, retained), (destroyed, 0));
+    });
+}
+
+#[test]
+fn a_lost_device_is_told_once_and_holds_nothing_up() {
+    on_the_double(&path("a_lost_device_is_told_once_and_holds_nothing_up"), |double| {
+        for call in ["cuEventQuery", "cuEventElapsedTime"] {
+            let mut clock = double.clock(0).unwrap();
+            let (begin, end) = span(double, &mut clock, 0, MS);
+            double.pass(MS);
+            double.fail(call, LAUNCH_FAILED, 0);
+            assert!(clock.reached(end), "a device that fails will never be through");
+            clock.wait(end);
+            if call == "cuEventElapsedTime" {
+                assert_eq!((clock.elapsed_ns(begin, end), clock.host_ns(end)), (None, None));
+            }
+            assert_eq!(clock.stamp(0), None);
+            let missing = clock.missing();
+            assert!(missing.len() == 1 && missing[0].contains("LAUNCH_FAILED"), "{missing:?}");
+            double.fail("", 0, 0);
+        }
+    });
+}
+
+#[test]
+fn a_device_that_is_never_through_is_given_up() {
+    on_the_double(&path("a_device_that_is_never_through_is_given_up"), |double| {
+        let mut clock = double.clock(0).unwrap();
+        let (begin, end) = span(double, &mut clock, 0, MS);
+        double.stick();
+        assert!(!clock.reached(end));
+        clock.wait(end);
+        assert_eq!((clock.elapsed_ns(begin, end), clock.stamp(0)), (None, None));
+        let missing = clock.missing();
+        assert!(missing.len() == 1 && missing[0].contains("got no further"), "{missing:?}");
+        // A clock cannot even begin on it.
+        assert!(double.clock(0).err().unwrap().to_string().contains("got no further"));
+        drop(clock);
+        let (made, destroyed, _) = double.balance();
+        assert_eq!(made, destroyed);
+    });
+}
