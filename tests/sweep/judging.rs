@@ -128,3 +128,25 @@ fn two_repeats_and_heavy_instruments_prove_nothing() {
     assert!(second(&told).contains("instruments cost"), "{told}");
     assert_eq!(told["evidence"], "smoke_test", "{told}");
 }
+
+#[test]
+fn a_run_that_took_anothers_place_keeps_it_when_that_one_is_removed() {
+    let runs = Runs::new();
+    let dir = swept(&runs, 0.1, 5, &Made::usual()).unwrap();
+    let first = "sweep-judged-c01-r1";
+    let again = Made { minute: 100, ..Made::usual() }.with("checkpoint", "none".into());
+    again.write(&dir, &format!("{first}-again2"));
+    // As a kill leaves it: begun, and nothing flushed. Then it is removed, as `list` and `rm` would.
+    std::fs::remove_file(dir.join(first).join("run.parquet")).unwrap();
+    let counted = || {
+        let output = gone_on(&dir, &runs.file("home"));
+        assert!(output.status.success() && !stderr(&output).contains("run 1"), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (found["complete"].clone(), found["cells"][0]["run_ids"].clone())
+    };
+    let before = counted();
+    assert_eq!((&before.0, &before.1[0]), (&true.into(), &format!("{first}-again2").into()));
+    let removed = program().args(["rm", "--yes"]).arg(dir.join(first)).output().unwrap();
+    assert!(removed.status.success(), "{}", stderr(&removed));
+    assert_eq!(counted(), before);
+}

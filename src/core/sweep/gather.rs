@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::attempts::Attempts;
 use super::error::SweepError;
-use super::folder::{Folder, Left};
+use super::folder::Folder;
 use super::measure::Measure;
 use super::order::Turn;
 use super::tried::Tried;
@@ -42,13 +43,14 @@ pub(super) fn gather(
     known: &Calibrations,
 ) -> Result<Gathered, SweepError> {
     let mut gathered = Gathered::default();
+    let attempts = folder.attempts()?;
     for turn in folder.spec().turns() {
-        match gathered.find(folder, turn, known)? {
-            Found::Run(measure) => {
-                tried[turn.cell].take_earlier(turn.repeat, *measure);
+        match gathered.find(folder, turn, &attempts, known)? {
+            Some(measure) => {
+                tried[turn.cell].take_earlier(turn.repeat, measure);
                 gathered.done += 1;
             }
-            Found::Nothing(attempt) => gathered.waiting.push_back((turn, attempt)),
+            None => gathered.waiting.push_back((turn, attempts.next(turn))),
         }
     }
     gathered.waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
@@ -62,31 +64,27 @@ pub(super) fn gather(
     }
 }
 
-enum Found {
-    Run(Box<Measure>),
-    /// The next attempt has this number.
-    Nothing(usize),
-}
-
 impl Gathered {
-    /// The first attempt at a turn that can be counted; those that cannot are set aside.
-    fn find(&mut self, folder: &Folder, turn: Turn, known: &Calibrations) -> Result<Found, SweepError> {
-        let mut first = 1;
-        loop {
-            let (attempt, dir) = match folder.left(turn, first)? {
-                Left::Ended(attempt, dir) => (attempt, dir),
-                Left::Nothing(attempt) => return Ok(Found::Nothing(attempt)),
-            };
+    /// What was measured of the first attempt at a turn that can be counted; those that cannot are set aside.
+    fn find(
+        &mut self,
+        folder: &Folder,
+        turn: Turn,
+        attempts: &Attempts,
+        known: &Calibrations,
+    ) -> Result<Option<Measure>, SweepError> {
+        for &attempt in attempts.at(turn) {
+            let Some(dir) = folder.ended(turn, attempt)? else { continue };
             let why = match countable(&dir, known)? {
                 Ok(measure) => match self.stranger(&measure.machine) {
-                    None => return Ok(Found::Run(Box::new(measure))),
+                    None => return Ok(Some(measure)),
                     Some(why) => why,
                 },
                 Err(why) => why,
             };
             self.set_aside.push(SetAside { run_id: folder.spec().run_id(turn, attempt), why });
-            first = attempt + 1;
         }
+        Ok(None)
     }
 
     /// Why a run of this machine does not belong to the others; the first one says where they are made.

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod attempts;
 mod cell;
 mod duel;
 mod error;
