@@ -150,3 +150,26 @@ fn a_run_that_took_anothers_place_keeps_it_when_that_one_is_removed() {
     assert!(removed.status.success(), "{}", stderr(&removed));
     assert_eq!(counted(), before);
 }
+
+#[test]
+fn runs_that_compare_would_not_pool_are_set_aside() {
+    let other_torch = Made { torch: "2.12.0", ..Made::usual() };
+    for (other, expected) in [
+        (Made::usual().with("threads", 1.into()), "threads 1, and the runs before it with threads 2"),
+        (other_torch, "torch_version 2.12.0, and the runs before it with torch_version 2.11.0"),
+    ] {
+        let runs = Runs::new();
+        let made = |repeat| if repeat == 4 { other.clone() } else { Made::usual() };
+        let dir = swept_on(&runs, 0.1, 5, &made).unwrap();
+        for (cell, policy) in [(1, "none"), (2, "full")] {
+            let again = Made { minute: 100 + cell, ..Made::usual() }.with("checkpoint", policy.into());
+            again.write(&dir, &format!("sweep-judged-c0{cell}-r5-again2"));
+        }
+        let found: Value = serde_json::from_slice(&gone_on(&dir, &runs.file("home")).stdout).unwrap();
+        let set_aside = found["set_aside"].as_array().unwrap();
+        assert_eq!(set_aside.len(), 2, "{found}");
+        assert_eq!(set_aside[0]["why"], format!("it was made with {expected}"));
+        let ids = found["cells"][0]["run_ids"].as_array().unwrap();
+        assert_eq!((ids.len(), ids[4].as_str()), (5, Some("sweep-judged-c01-r5-again2")));
+    }
+}

@@ -20,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod alike;
 mod answer;
 mod attempts;
 mod cell;
