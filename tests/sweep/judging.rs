@@ -173,3 +173,28 @@ fn runs_that_compare_would_not_pool_are_set_aside() {
         assert_eq!((ids.len(), ids[4].as_str()), (5, Some("sweep-judged-c01-r5-again2")));
     }
 }
+
+#[test]
+fn the_way_out_under_not_counted_works_as_it_stands() {
+    let runs = Runs::new();
+    let dir = swept(&runs, 0.1, 5, &Made::usual()).unwrap();
+    let name = "sweep-judged-c01-r1";
+    std::fs::remove_file(dir.join(name).join("steps-0001.parquet")).unwrap();
+    Made { minute: 100, ..Made::usual() }
+        .with("checkpoint", "none".into())
+        .write(&dir, &format!("{name}-again2"));
+    // A folder that is not the usual one, and that a shell takes for two words.
+    let moved = runs.file("my runs");
+    std::fs::rename(runs.file("runs"), &moved).unwrap();
+    let mut resume = program();
+    resume.args(["sweep", "--resume", "my runs/sweep-judged"]).current_dir(runs.path());
+    let output = resume.output().unwrap();
+    let told = stdout(&output);
+    let command = told.lines().find(|line| line.trim().starts_with("stepledger rm ")).expect(&told);
+    let mut shell = std::process::Command::new("sh");
+    let here = env!("CARGO_BIN_EXE_stepledger");
+    shell.args(["-c", &command.replace("stepledger rm", &format!("'{here}' rm --yes"))]);
+    let removed = shell.current_dir(runs.path()).output().unwrap();
+    assert!(removed.status.success(), "{command}: {}", stderr(&removed));
+    assert!(!moved.join("sweep-judged").join(name).exists());
+}

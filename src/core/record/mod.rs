@@ -9,6 +9,7 @@ pub(crate) mod instant;
 mod number;
 mod rates;
 mod rows;
+mod shell;
 mod sink;
 mod words;
 
@@ -21,6 +22,7 @@ pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,
 };
+pub use shell::shell_word;
 pub use sink::{BetweenRecords, MANY_LIFETIMES, Sink, SinkError, StepRecords};
 pub use words::{
     Category, Detail, EvidenceLevel, Moment, Phase, RECOMPUTE, RunStatus, SpanKind, Trace, UnknownWord,

@@ -1,8 +1,11 @@
 //! A sweep as text.
 
+use std::path::Path;
+
 use super::tables::{put, table};
 use super::units::{bytes, count, ms, pct};
 use super::wrap::wrap;
+use crate::record::shell_word;
 use crate::stats::FEWEST_PAIRS;
 use crate::sweep::{CellResult, SetAside, Sweep};
 
@@ -16,7 +19,7 @@ pub fn render_sweep(sweep: &Sweep, width: usize) -> String {
         lines.push(format!("No intervals: that takes {FEWEST_PAIRS} repeats."));
     }
     lines.extend(reasons(sweep).iter().map(|line| wrap(line, 2)));
-    lines.extend(sweep.set_aside.iter().map(|run| wrap(&not_counted(run), 2)));
+    lines.extend(sweep.set_aside.iter().map(|run| not_counted(run, &sweep.dir)));
     // None of the notes may have been called for.
     if lines.last().is_some_and(|line| !line.is_empty()) {
         lines.push(String::new());
@@ -26,9 +29,12 @@ pub fn render_sweep(sweep: &Sweep, width: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-fn not_counted(run: &SetAside) -> String {
+/// The command in a line of its own: one that is broken within quotes is another command.
+fn not_counted(run: &SetAside, dir: &Path) -> String {
     let SetAside { run_id, why } = run;
-    format!("Not counted: {run_id}: {why}. Its place is another run's; `stepledger rm {run_id}` removes it.")
+    let told = format!("Not counted: {run_id}: {why}. Its place is another run's; this removes it:");
+    let path = dir.join(run_id);
+    format!("{}\n    stepledger rm {}", wrap(&told, 2), shell_word(&path.to_string_lossy()))
 }
 
 fn heading(sweep: &Sweep) -> String {
@@ -160,5 +166,17 @@ mod tests {
         assert!(!text.contains("frontier") && !text.contains("\n\n\n"), "{text}");
         sweep.cells[0].pareto = true;
         assert!(render_sweep(&sweep, 80).contains("* on the frontier"));
+    }
+
+    #[test]
+    fn what_is_not_counted_is_removed_by_the_command_that_is_told() {
+        let mut sweep = made_up(vec![cell(8, "none", 9_828.0, 18 << 20)], None);
+        sweep.dir = "my runs of today/sweep-made-up".into();
+        let why = "its steps are damaged, and a long sentence says how much of them there was and is not"
+            .to_owned();
+        sweep.set_aside = vec![SetAside { run_id: "sweep-made-up-c01-r1".to_owned(), why }];
+        let text = render_sweep(&sweep, 80);
+        let command = "\n    stepledger rm 'my runs of today/sweep-made-up/sweep-made-up-c01-r1'\n";
+        assert!(text.contains(command), "{text}");
     }
 }
