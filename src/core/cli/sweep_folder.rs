@@ -10,8 +10,8 @@ use super::grid_args::{GridArgs, setup};
 use super::settings::all_cores;
 use super::sweep::SweepArgs;
 use super::words::bytes_of;
-use crate::record::{Trace, id_time};
-use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError, mib};
+use crate::record::{Trace, bytes, id_time};
+use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError};
 use crate::theory::Setup;
 
 /// A new sweep's folder; the sweep is to be drawn into `picture`.
@@ -86,8 +86,8 @@ fn check_cells(spec: &Spec, capacity_mb: Option<f64>) -> anyhow::Result<()> {
         "--capacity-mb {capacity_mb}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {}, \
          {} of them for parameters; allow more, or take smaller values (`stepledger plan` says what fits)",
         cells.len(),
-        mib(floor),
-        mib(setup.shape.parameter_bytes()),
+        bytes(floor),
+        bytes(setup.shape.parameter_bytes()),
     )))
 }
 

@@ -16,7 +16,8 @@ mod words;
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
 pub use ids::{id_tail, id_time};
-pub use number::count;
+pub(crate) use number::three_digits;
+pub use number::{bytes, count};
 pub use rates::{Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,

@@ -42,7 +42,6 @@ mod tried;
 mod workload;
 
 pub use answer::Answer;
-pub(crate) use answer::mib;
 pub use cell::CellResult;
 pub use error::SweepError;
 pub use folder::Folder;
