@@ -128,3 +128,73 @@ fn two_repeats_and_heavy_instruments_prove_nothing() {
     assert!(second(&told).contains("instruments cost"), "{told}");
     assert_eq!(told["evidence"], "smoke_test", "{told}");
 }
+
+#[test]
+fn a_run_that_took_anothers_place_keeps_it_when_that_one_is_removed() {
+    let runs = Runs::new();
+    let dir = swept(&runs, 0.1, 5, &Made::usual()).unwrap();
+    let first = "sweep-judged-c01-r1";
+    let again = Made { minute: 100, ..Made::usual() }.with("checkpoint", "none".into());
+    again.write(&dir, &format!("{first}-again2"));
+    // As a kill leaves it: begun, and nothing flushed. Then it is removed, as `list` and `rm` would.
+    std::fs::remove_file(dir.join(first).join("run.parquet")).unwrap();
+    let counted = || {
+        let output = gone_on(&dir, &runs.file("home"));
+        assert!(output.status.success() && !stderr(&output).contains("run 1"), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (found["complete"].clone(), found["cells"][0]["run_ids"].clone())
+    };
+    let before = counted();
+    assert_eq!((&before.0, &before.1[0]), (&true.into(), &format!("{first}-again2").into()));
+    let removed = program().args(["rm", "--yes"]).arg(dir.join(first)).output().unwrap();
+    assert!(removed.status.success(), "{}", stderr(&removed));
+    assert_eq!(counted(), before);
+}
+
+#[test]
+fn runs_that_compare_would_not_pool_are_set_aside() {
+    let other_torch = Made { torch: "2.12.0", ..Made::usual() };
+    for (other, expected) in [
+        (Made::usual().with("threads", 1.into()), "threads 1, and the runs before it with threads 2"),
+        (other_torch, "torch_version 2.12.0, and the runs before it with torch_version 2.11.0"),
+    ] {
+        let runs = Runs::new();
+        let made = |repeat| if repeat == 4 { other.clone() } else { Made::usual() };
+        let dir = swept_on(&runs, 0.1, 5, &made).unwrap();
+        for (cell, policy) in [(1, "none"), (2, "full")] {
+            let again = Made { minute: 100 + cell, ..Made::usual() }.with("checkpoint", policy.into());
+            again.write(&dir, &format!("sweep-judged-c0{cell}-r5-again2"));
+        }
+        let found: Value = serde_json::from_slice(&gone_on(&dir, &runs.file("home")).stdout).unwrap();
+        let set_aside = found["set_aside"].as_array().unwrap();
+        assert_eq!(set_aside.len(), 2, "{found}");
+        assert_eq!(set_aside[0]["why"], format!("it was made with {expected}"));
+        let ids = found["cells"][0]["run_ids"].as_array().unwrap();
+        assert_eq!((ids.len(), ids[4].as_str()), (5, Some("sweep-judged-c01-r5-again2")));
+    }
+}
+
+#[test]
+fn the_way_out_under_not_counted_works_as_it_stands() {
+    let runs = Runs::new();
+    let dir = swept(&runs, 0.1, 5, &Made::usual()).unwrap();
+    let name = "sweep-judged-c01-r1";
+    std::fs::remove_file(dir.join(name).join("steps-0001.parquet")).unwrap();
+    Made { minute: 100, ..Made::usual() }
+        .with("checkpoint", "none".into())
+        .write(&dir, &format!("{name}-again2"));
+    // A folder that is not the usual one, and that a shell takes for two words.
+    let moved = runs.file("my runs");
+    std::fs::rename(runs.file("runs"), &moved).unwrap();
+    let mut resume = program();
+    resume.args(["sweep", "--resume", "my runs/sweep-judged"]).current_dir(runs.path());
+    let output = resume.output().unwrap();
+    let told = stdout(&output);
+    let command = told.lines().find(|line| line.trim().starts_with("stepledger rm ")).expect(&told);
+    let mut shell = std::process::Command::new("sh");
+    let here = env!("CARGO_BIN_EXE_stepledger");
+    shell.args(["-c", &command.replace("stepledger rm", &format!("'{here}' rm --yes"))]);
+    let removed = shell.current_dir(runs.path()).output().unwrap();
+    assert!(removed.status.success(), "{command}: {}", stderr(&removed));
+    assert!(!moved.join("sweep-judged").join(name).exists());
+}

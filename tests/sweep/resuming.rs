@@ -232,6 +232,24 @@ fn more_repeats_add_to_a_sweep() {
 }
 
 #[test]
+fn threads_are_those_that_the_sweep_was_begun_with() {
+    let runs = Runs::new();
+    let flags = SMALL.replace("--threads 1 ", "");
+    assert!(sweep(&runs, &format!("{flags} --batch 1 --repeats 1")).status.success());
+    let cores = std::thread::available_parallelism().unwrap();
+    let kept = std::fs::read_to_string(folder(&runs).join("sweep.json")).unwrap();
+    assert!(kept.contains(&format!("\"--threads={cores}\"")), "{kept}");
+    // One that has them otherwise, as an earlier version did not keep them, is not gone on with.
+    let other = kept.replace(&format!("--threads={cores}"), &format!("--threads={}", cores.get() + 1));
+    std::fs::write(folder(&runs).join("sweep.json"), other).unwrap();
+    let refused = resume(&runs, "--repeats 2");
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let told = stderr(&refused);
+    assert!(told.contains("does not belong to those of its sweep: it was made with threads"), "{told}");
+    assert!(told.contains(&format!("the runs before it with threads {cores}; go on with")), "{told}");
+}
+
+#[test]
 fn files_are_those_that_were_meant_wherever_it_is_gone_on_with() {
     let runs = Runs::new();
     std::fs::write(runs.file("book.txt"), "to be or not to be ".repeat(20)).unwrap();

@@ -16,6 +16,7 @@ use super::show::write_json;
 use super::sweep_folder::{begin, resume, told};
 use super::sweep_progress::Teller;
 use super::terminal;
+use crate::record::shell_word;
 use crate::report::{ChartError, render_sweep, sweep_chart};
 use crate::sweep::{Program, Sweep, sweep};
 
@@ -73,7 +74,8 @@ pub fn run(args: &Given<SweepArgs>) -> Outcome {
     let made = made.map_err(told)?;
     print(&args.args.grid, &made)?;
     if !made.complete {
-        note(format_args!("go on with `stepledger sweep --resume {}`", folder.dir().display()));
+        let dir = shell_word(&folder.dir().to_string_lossy());
+        note(format_args!("go on with: stepledger sweep --resume {dir}"));
     }
     picture.map_or(Ok(()), |path| draw(&made, path))?;
     Ok(match made.answer.best {

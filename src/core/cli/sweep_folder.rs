@@ -7,10 +7,11 @@ use chrono::Utc;
 use super::exit::Exit;
 use super::given::Given;
 use super::grid_args::{GridArgs, setup};
+use super::settings::all_cores;
 use super::sweep::SweepArgs;
 use super::words::bytes_of;
-use crate::record::{Trace, id_time};
-use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError, mib};
+use crate::record::{Trace, bytes, id_time};
+use crate::sweep::{AXES, Axis, Cell, Folder, Grid, Spec, SweepError};
 use crate::theory::Setup;
 
 /// A new sweep's folder; the sweep is to be drawn into `picture`.
@@ -31,7 +32,7 @@ pub fn begin(args: &SweepArgs, picture: Option<&Path>) -> anyhow::Result<Folder>
     refuse_empty_picture(picture, base)?;
     let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given)).collect::<Result<_, _>>();
     let (axes, fixed) = several_and_one(axes.map_err(Exit::input)?);
-    let base: Vec<String> = base.iter().cloned().chain(fixed).collect();
+    let base = with_threads(base.iter().cloned().chain(fixed).collect(), all_cores());
     let grid = Grid::new(axes).map_err(Exit::input)?;
     let spec = Spec {
         seed: args.order_seed,
@@ -85,8 +86,8 @@ fn check_cells(spec: &Spec, capacity_mb: Option<f64>) -> anyhow::Result<()> {
         "--capacity-mb {capacity_mb}: none of the {} settings can fit; the one that takes the least, {cell}, needs at least {}, \
          {} of them for parameters; allow more, or take smaller values (`stepledger plan` says what fits)",
         cells.len(),
-        mib(floor),
-        mib(setup.shape.parameter_bytes()),
+        bytes(floor),
+        bytes(setup.shape.parameter_bytes()),
     )))
 }
 
@@ -110,6 +111,14 @@ fn several_and_one(axes: Vec<Axis>) -> (Vec<Axis>, Vec<String>) {
         return (one, Vec::new());
     }
     (several, one.iter().map(|axis| format!("--{}={}", axis.flag, axis.values[0])).collect())
+}
+
+/// The number of threads is settled when a sweep is begun: it may be gone on with where a run would take others by itself.
+fn with_threads(mut base: Vec<String>, threads: i32) -> Vec<String> {
+    if !base.iter().any(|flag| flag.starts_with("--threads=")) {
+        base.push(format!("--threads={threads}"));
+    }
+    base
 }
 
 /// Flags of a sweep's own that are settled when it is begun.
@@ -138,4 +147,16 @@ pub fn resume(args: &Given<SweepArgs>, dir: &Path, picture: Option<&Path>) -> an
 /// Bad input has an exit code of its own.
 pub fn told(error: SweepError) -> anyhow::Error {
     if error.is_input() { Exit::input(error) } else { error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_those_that_were_there_or_asked_for_when_the_sweep_was_begun() {
+        let base = |flags: &[&str]| with_threads(flags.iter().map(|flag| (*flag).to_owned()).collect(), 2);
+        assert_eq!(base(&["--width=16"]), ["--width=16", "--threads=2"]);
+        assert_eq!(base(&["--threads=1"]), ["--threads=1"]);
+    }
 }

@@ -40,5 +40,6 @@ pub use pct::{range_pct, signed_pct};
 pub use read::{Found, find, read_side, read_sides, read_tables};
 pub use repeat::{MOST_OVERHEAD, Repeat, RunTables, peak_step};
 pub use setting::{Difference, FieldKind};
+pub(crate) use setting::{differing, setting};
 pub use side::{LeftOut, Side};
 pub use verdict::{Decision, Quantity, Verdict};

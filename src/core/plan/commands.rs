@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::flags::run_flags;
 use super::making::Base;
-use crate::record::Trace;
+use crate::record::{Trace, shell_word};
 use crate::theory::ModelKind;
 
 /// Writes commands for one setting.
@@ -44,16 +44,6 @@ impl<'a> Commands<'a> {
         if let Some(trace) = self.base.trace.filter(|&trace| trace != Trace::Allocations) {
             flags.extend(["--trace".to_owned(), trace.to_string()]);
         }
-        flags.iter().map(|flag| quoted(flag)).collect()
-    }
-}
-
-/// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_.,:/=+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        flags.iter().map(|flag| shell_word(flag)).collect()
     }
 }

@@ -10,6 +10,7 @@ mod lacking;
 mod number;
 mod rates;
 mod rows;
+mod shell;
 mod sink;
 mod words;
 
@@ -19,12 +20,14 @@ pub use ids::{id_tail, id_time};
 #[cfg(test)]
 pub(crate) use lacking::COUNTED;
 pub use lacking::LackingSteps;
-pub use number::count;
+pub(crate) use number::three_digits;
+pub use number::{bytes, count};
 pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,
 };
+pub use shell::shell_word;
 pub use sink::{BetweenRecords, MANY_LIFETIMES, Sink, SinkError, StepRecords};
 pub use words::{
     Category, Detail, EvidenceLevel, Moment, Phase, RECOMPUTE, RunStatus, SpanKind, Trace, UnknownWord,

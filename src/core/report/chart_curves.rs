@@ -1,6 +1,7 @@
 //! A sweep's cells as the curves of its picture.
 
 use super::chart_frame::Place;
+use super::chart_labels::Pixel;
 use super::chart_style::{Style, styles};
 use crate::sweep::{CellResult, Sweep};
 
@@ -10,6 +11,21 @@ pub const MIB: f64 = (1 << 20) as f64;
 pub struct Point<'a> {
     pub cell: &'a CellResult,
     pub place: Place,
+    /// Pixels to the right of its place, so that it is not upon another one.
+    pub shift: i32,
+}
+
+impl Point<'_> {
+    /// Where it is drawn.
+    pub fn at(&self, pixel: Pixel) -> (i32, i32) {
+        self.at_rate(self.place.rate, pixel)
+    }
+
+    /// Another rate at its peak, such as an end of its interval.
+    pub fn at_rate(&self, rate: f64, pixel: Pixel) -> (i32, i32) {
+        let (x, y) = pixel(self.place.peak, rate);
+        (x + self.shift, y)
+    }
 }
 
 /// The cells that differ in batch alone, smallest peak first.
@@ -34,7 +50,7 @@ pub fn curves(sweep: &Sweep) -> Vec<Curve<'_>> {
     for cell in &sweep.cells {
         let (Some(peak), Some(rate)) = (cell.peak_bytes, cell.tokens_per_s) else { continue };
         let interval = cell.tokens_per_s_low.zip(cell.tokens_per_s_high);
-        let point = Point { cell, place: Place { peak: peak as f64 / MIB, rate, interval } };
+        let point = Point { cell, place: Place { peak: peak as f64 / MIB, rate, interval }, shift: 0 };
         let values = values_of(cell);
         match curves.iter_mut().find(|curve| curve.values == values) {
             Some(curve) => curve.points.push(point),

@@ -10,8 +10,13 @@ const ROOM_FOR_INTERVALS: f64 = 0.4;
 const EDGE: f64 = 0.03;
 /// A capacity further from the points than so many times their range would squeeze them into a stroke.
 const FAR: f64 = 2.0;
+/// Peaks that are closer than this share of the highest are drawn close: the axis would tell bytes from each other.
+const LEAST_SPAN: f64 = 0.02;
 /// What counts for a range at the least, as a share of its upper end: a single point has one too.
 const LEAST_RANGE: f64 = 0.25;
+
+/// A double has no more of them to tell.
+const MOST_DECIMALS: f64 = 12.0;
 
 /// A point, with the interval of its rate if it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,7 +50,7 @@ impl Frame {
         let (low, high) = ends(places.iter().map(|place| place.peak))?;
         let capacity = capacity.map_or(Capacity::NotGiven, |capacity| standing(capacity, low, high));
         let shown = if let Capacity::Within(capacity) = capacity { Some(capacity) } else { None };
-        let peaks = with_room(places.iter().map(|place| place.peak).chain(shown))?;
+        let peaks = at_least_wide(with_room(places.iter().map(|place| place.peak).chain(shown))?);
         Some(Frame { peaks, rates: rates(places)?, capacity })
     }
 
@@ -80,6 +85,12 @@ fn with_room(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
     Some((low - room).max(0.0)..high + room)
 }
 
+/// The same around its middle, where it is narrower than it may be.
+fn at_least_wide(range: Range<f64>) -> Range<f64> {
+    let more = (LEAST_SPAN * range.end - (range.end - range.start)).max(0.0) / 2.0;
+    range.start - more..range.end + more
+}
+
 fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, value: f64| match range {
         None => Some((value, value)),
@@ -87,14 +98,10 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Decimals of an axis' labels, some ten of them: they must differ.
+/// Decimals of an axis' labels, some ten of them: they must differ. Ticks are a twentieth of the range at the least.
 pub fn decimals(range: &Range<f64>) -> usize {
-    match range.end - range.start {
-        small if small < 0.2 => 3,
-        small if small < 2.0 => 2,
-        middle if middle < 20.0 => 1,
-        _ => 0,
-    }
+    let tick = (range.end - range.start) / 20.0;
+    (-tick.log10()).ceil().clamp(0.0, MOST_DECIMALS) as usize
 }
 
 #[cfg(test)]
@@ -124,8 +131,26 @@ mod tests {
 
     #[test]
     fn labels_differ() {
-        for (range, expected) in [(0.28..0.41, 3), (0.2..1.5, 2), (14.0..30.0, 1), (14.0..64.0, 0)] {
+        for (range, expected) in [
+            (0.004..0.0045, 5),
+            (0.28..0.41, 3),
+            (0.2..1.5, 2),
+            (14.0..30.0, 1),
+            (14.0..64.0, 0),
+            (1.0..1.0, 12),
+        ] {
             assert_eq!(decimals(&range), expected, "{range:?}");
         }
+    }
+
+    #[test]
+    fn peaks_that_differ_by_bytes_are_drawn_close() {
+        let bytes = |more: f64| 0.411 + more / f64::from(1 << 20);
+        let Range { start, end } = frame(&[bytes(0.0), bytes(156.0), bytes(512.0)], None).peaks;
+        assert!(
+            end - start >= LEAST_SPAN * bytes(0.0) && end - start < 0.03 * bytes(0.0),
+            "{start} to {end}"
+        );
+        assert!(start < bytes(0.0) && end > bytes(512.0));
     }
 }

@@ -28,7 +28,7 @@ pub type Pixel<'a> = &'a dyn Fn(f64, f64) -> (i32, i32);
 
 /// The labels of all points, within these pixels.
 pub fn labels(curves: &[Curve], pixel: Pixel, (across, down): (Range<i32>, Range<i32>)) -> Vec<Label> {
-    let at = |point: &Point| pixel(point.place.peak, point.place.rate);
+    let at = |point: &Point| point.at(pixel);
     let points = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
     let (colours, marks): (Vec<RGBColor>, Vec<Marked>) = points
         .filter_map(|(curve, point)| Some((curve.style.colour, (at(point), point.cell.setting("batch")?))))

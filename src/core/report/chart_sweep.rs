@@ -4,6 +4,7 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use super::chart_apart::set_apart;
 use super::chart_capacity::draw_capacity;
 use super::chart_curves::{Curve, MIB, curves};
 use super::chart_entries::legend;
@@ -36,12 +37,12 @@ pub enum ChartError {
 /// The picture as the text of an SVG file. The capacity, where there is one, is a dashed line; points on the frontier
 /// are filled; what could not be measured is named beside it.
 pub fn sweep_chart(sweep: &Sweep) -> Result<String, ChartError> {
-    let curves = curves(sweep);
+    let mut curves = curves(sweep);
     let places: Vec<Place> = curves.iter().flat_map(|curve| &curve.points).map(|point| point.place).collect();
     let capacity = sweep.capacity_bytes.map(|bytes| bytes as f64 / MIB);
     let frame = Frame::of(&places, capacity).ok_or(ChartError::Empty)?;
     let mut svg = String::new();
-    draw(&mut svg, sweep, &curves, &frame).map_err(|error| ChartError::Drawing(error.to_string()))?;
+    draw(&mut svg, sweep, &mut curves, &frame).map_err(|error| ChartError::Drawing(error.to_string()))?;
     Ok(svg)
 }
 
@@ -49,7 +50,7 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-fn draw(svg: &mut String, sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Drawn {
+fn draw(svg: &mut String, sweep: &Sweep, curves: &mut [Curve], frame: &Frame) -> Drawn {
     let (title, entries) = (Title::of(sweep), legend(sweep, curves, frame));
     let height = (legend_height(&entries).unsigned_abs() + MARGIN + BELOW).max(LEAST_HEIGHT);
     let area = SVGBackend::with_string(svg, (WIDTH, title.height() + height)).into_drawing_area();
@@ -63,6 +64,7 @@ fn draw(svg: &mut String, sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Dra
         .build_cartesian_2d(frame.peaks.clone(), frame.rates.clone())?;
     let space = chart.plotting_area().clone();
     let pixel = |peak: f64, rate: f64| space.map_coordinate(&(peak, rate));
+    set_apart(curves, &pixel);
     let varies_batch = sweep.grid.iter().any(|flag| flag == "batch");
     let labels = if varies_batch { labels(curves, &pixel, space.get_pixel_range()) } else { Vec::new() };
     draw_axes(&mut chart, frame, &labels)?;
@@ -79,7 +81,7 @@ fn draw_curves(area: &Area, curves: &[Curve], frame: &Frame, pixel: Pixel) -> Dr
     curves.iter().try_for_each(|curve| draw_lines(area, curve, frame, pixel))?;
     for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
     {
-        draw_mark(area, pixel(point.place.peak, point.place.rate), curve.style, point.cell.pareto)?;
+        draw_mark(area, point.at(pixel), curve.style, point.cell.pareto)?;
     }
     Ok(())
 }
@@ -117,17 +119,15 @@ fn draw_axes(chart: &mut Chart, frame: &Frame, labels: &[Label]) -> Drawn {
 
 /// A curve's line, and the intervals of its points as far as they are within the picture.
 fn draw_lines(area: &Area, curve: &Curve, frame: &Frame, pixel: Pixel) -> Drawn {
-    let line = curve.points.iter().map(|point| pixel(point.place.peak, point.place.rate)).collect();
+    let line = curve.points.iter().map(|point| point.at(pixel)).collect();
     draw_line(area, line, curve.style)?;
     let (rates, drawn) = (&frame.rates, curve.style.colour.stroke_width(1));
-    for Place { peak, interval, .. } in curve.points.iter().map(|point| point.place) {
-        let Some((low, high)) = interval else { continue };
-        area.draw(&PathElement::new(
-            [pixel(peak, low.max(rates.start)), pixel(peak, high.min(rates.end))],
-            drawn,
-        ))?;
+    for point in &curve.points {
+        let Some((low, high)) = point.place.interval else { continue };
+        let at = |rate: f64| point.at_rate(rate, pixel);
+        area.draw(&PathElement::new([at(low.max(rates.start)), at(high.min(rates.end))], drawn))?;
         // An end that is out of the picture has no cap.
-        for (x, y) in [low, high].into_iter().filter(|end| rates.contains(end)).map(|end| pixel(peak, end)) {
+        for (x, y) in [low, high].into_iter().filter(|end| rates.contains(end)).map(at) {
             area.draw(&PathElement::new([(x - 4, y), (x + 4, y)], drawn))?;
         }
     }

@@ -3,6 +3,7 @@
 
 mod bottleneck;
 mod by_scope;
+mod chart_apart;
 mod chart_capacity;
 mod chart_curves;
 mod chart_entries;

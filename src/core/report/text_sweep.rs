@@ -1,13 +1,17 @@
 //! A sweep as text.
 
+use std::path::Path;
+
 use super::tables::{put, table};
 use super::units::{bytes, count, ms, pct};
-use super::wrap::wrap;
+use super::wrap::{prose, wrap_at};
+use crate::record::shell_word;
 use crate::stats::FEWEST_PAIRS;
 use crate::sweep::{CellResult, SetAside, Sweep};
 
-/// The table of a sweep's cells and its answer; tables at most as wide as `width` columns where they can be.
+/// The table of a sweep's cells and its answer, as suits a terminal of so many columns.
 pub fn render_sweep(sweep: &Sweep, width: usize) -> String {
+    let told = |text: &str, indent: usize| wrap_at(text, indent, prose(width));
     let mut lines = vec![heading(sweep), String::new(), cells(sweep, width), String::new()];
     if sweep.cells.iter().any(|cell| cell.pareto) {
         lines.push("* on the frontier: no other setting has more tokens/s at no higher a peak.".to_owned());
@@ -15,20 +19,23 @@ pub fn render_sweep(sweep: &Sweep, width: usize) -> String {
     if sweep.repeats < FEWEST_PAIRS {
         lines.push(format!("No intervals: that takes {FEWEST_PAIRS} repeats."));
     }
-    lines.extend(reasons(sweep).iter().map(|line| wrap(line, 2)));
-    lines.extend(sweep.set_aside.iter().map(|run| wrap(&not_counted(run), 2)));
+    lines.extend(reasons(sweep).iter().map(|line| told(line, 2)));
+    lines.extend(sweep.set_aside.iter().map(|run| not_counted(run, &sweep.dir, prose(width))));
     // None of the notes may have been called for.
     if lines.last().is_some_and(|line| !line.is_empty()) {
         lines.push(String::new());
     }
-    lines.extend(sweep.answer.sentences.iter().map(|sentence| wrap(sentence, 0)));
-    lines.push(wrap(&format!("Evidence: {} ({}).", sweep.answer.evidence, sweep.answer.why), 0));
+    lines.extend(sweep.answer.sentences.iter().map(|sentence| told(sentence, 0)));
+    lines.push(told(&format!("Evidence: {} ({}).", sweep.answer.evidence, sweep.answer.why), 0));
     lines.join("\n") + "\n"
 }
 
-fn not_counted(run: &SetAside) -> String {
+/// The command in a line of its own: one that is broken within quotes is another command.
+fn not_counted(run: &SetAside, dir: &Path, width: usize) -> String {
     let SetAside { run_id, why } = run;
-    format!("Not counted: {run_id}: {why}. Its place is another run's; `stepledger rm {run_id}` removes it.")
+    let told = format!("Not counted: {run_id}: {why}. Its place is another run's; this removes it:");
+    let path = dir.join(run_id);
+    format!("{}\n    stepledger rm {}", wrap_at(&told, 2, width), shell_word(&path.to_string_lossy()))
 }
 
 fn heading(sweep: &Sweep) -> String {
@@ -160,5 +167,32 @@ mod tests {
         assert!(!text.contains("frontier") && !text.contains("\n\n\n"), "{text}");
         sweep.cells[0].pareto = true;
         assert!(render_sweep(&sweep, 80).contains("* on the frontier"));
+    }
+
+    #[test]
+    fn what_is_not_counted_is_removed_by_the_command_that_is_told() {
+        let mut sweep = made_up(vec![cell(8, "none", 9_828.0, 18 << 20)], None);
+        sweep.dir = "my runs of today/sweep-made-up".into();
+        let why = "its steps are damaged, and a long sentence says how much of them there was and is not"
+            .to_owned();
+        sweep.set_aside = vec![SetAside { run_id: "sweep-made-up-c01-r1".to_owned(), why }];
+        let text = render_sweep(&sweep, 80);
+        let command = "\n    stepledger rm 'my runs of today/sweep-made-up/sweep-made-up-c01-r1'\n";
+        assert!(text.contains(command), "{text}");
+    }
+
+    #[test]
+    fn the_answer_has_the_tables_numbers_in_lines_that_suit_the_terminal() {
+        let sweep =
+            made_up(vec![cell(8, "none", 25_844.0, 605_184), cell(8, "full", 25_000.0, 600_000)], None);
+        for (width, at_most) in [(60, 60), (200, 100)] {
+            let text = render_sweep(&sweep, width);
+            let (table, answer) = text.split_once("\nTake ").unwrap();
+            for number in ["25,844", "591 KiB"] {
+                assert!(table.contains(number) && answer.contains(number), "{number}: {text}");
+            }
+            let widest = answer.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= at_most && widest > at_most - 20, "{widest}: {text}");
+        }
     }
 }

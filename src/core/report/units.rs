@@ -1,24 +1,7 @@
 //! Numbers as people read them.
 
-pub use crate::record::count;
-
-/// Bytes with a binary prefix: `17.1 MiB`; below 1 KiB exact.
-pub fn bytes(count: i64) -> String {
-    const PREFIXES: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = count as f64;
-    if value.abs() < 1024.0 {
-        return format!("{count} B");
-    }
-    let mut prefix = "";
-    for next in PREFIXES {
-        if value.abs() < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        prefix = next;
-    }
-    format!("{} {prefix}", three_digits(value))
-}
+use crate::record::three_digits;
+pub use crate::record::{bytes, count};
 
 /// The same of a size on disk.
 pub fn file_bytes(count: u64) -> String {
@@ -55,25 +38,12 @@ pub fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.4}") }
 }
 
-fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        small if small < 9.995 => 2,
-        middle if middle < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!(bytes(0), "0 B");
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(17_895_940), "17.1 MiB");
-        assert_eq!(bytes(-2048), "-2.00 KiB");
         assert_eq!((ms(0.83), ms(9.414), ms(1250.0)), ("830 µs".into(), "9.41 ms".into(), "1.25 s".into()));
         assert_eq!((threads(1), threads(2)), ("1 thread".into(), "2 threads".into()));
         assert_eq!((ms(9.999), ms(0.0)), ("10.0 ms".into(), "0 µs".into()));

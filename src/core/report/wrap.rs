@@ -1,18 +1,11 @@
 //! Sentences in lines of a terminal.
 
-const WIDTH: usize = 80;
-
-/// The text in lines of at most 80 columns where its words allow it, the later ones indented by so many blanks.
-pub fn wrap(text: &str, indent: usize) -> String {
-    wrap_at(text, indent, WIDTH)
-}
-
 /// How wide sentences are in so wide a terminal: longer lines are hard to read.
 pub fn prose(width: usize) -> usize {
     width.clamp(40, 100)
 }
 
-/// As [`wrap`], in lines of another width.
+/// The text in lines of so many columns where its words allow it, the later ones indented by so many blanks.
 pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
     let words = text.trim_start();
     broken(words.split(' '), text.len() - words.len(), indent, width, "")
@@ -73,16 +66,18 @@ fn broken<'a>(
 mod tests {
     use super::*;
 
+    const WIDTH: usize = 80;
+
     #[test]
     fn lines_stay_within_the_width_and_lose_nothing() {
         let text = "word ".repeat(60).trim_end().to_owned();
-        let wrapped = wrap(&text, 4);
+        let wrapped = wrap_at(&text, 4, WIDTH);
         assert!(wrapped.lines().count() == 4 && wrapped.lines().all(|line| line.chars().count() <= WIDTH));
         assert!(wrapped.lines().skip(1).all(|line| line.starts_with("    word")));
         assert_eq!(wrapped.split_whitespace().count(), 60);
         let long = "x".repeat(100);
-        assert_eq!(wrap(&long, 2), long);
-        assert_eq!(wrap("  two in front", 4), "  two in front");
+        assert_eq!(wrap_at(&long, 2, WIDTH), long);
+        assert_eq!(wrap_at("  two in front", 4, WIDTH), "  two in front");
     }
 
     #[test]

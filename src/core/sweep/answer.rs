@@ -7,7 +7,7 @@ use super::duel::Duel;
 use super::nothing::{alone, none};
 use super::standing::{Standing, Tally};
 use crate::compare::{CompareError, Verdict};
-use crate::record::EvidenceLevel;
+use crate::record::{EvidenceLevel, bytes, count};
 use crate::stats::ENOUGH_PAIRS;
 
 /// What a sweep says to do.
@@ -78,11 +78,11 @@ fn speed(cell: &CellResult) -> f64 {
 
 fn take(best: &CellResult, flags: &[String], all: usize, capacity: Option<i64>, tally: Tally) -> String {
     let rate = match (best.tokens_per_s, best.step_ms) {
-        (Some(rate), _) => format!("{rate:.0} tokens/s"),
+        (Some(rate), _) => format!("{} tokens/s", count(rate.round() as i64)),
         (None, Some(ms)) => format!("{ms:.2} ms a step"),
         (None, None) => String::new(),
     };
-    let peak = best.peak_bytes.map(|bytes| format!(" at a peak of {}", mib(bytes))).unwrap_or_default();
+    let peak = best.peak_bytes.map(|peak| format!(" at a peak of {}", bytes(peak))).unwrap_or_default();
     format!("Take {}: {rate}{peak}, {}.", best.named(flags), among(all, capacity, tally))
 }
 
@@ -94,9 +94,9 @@ fn among(all: usize, capacity: Option<i64>, tally: Tally) -> String {
     };
     let among = match capacity {
         Some(capacity) if tally.unsettled() == 0 => {
-            format!("{fastest} (of {all}) that fit {}", mib(capacity))
+            format!("{fastest} (of {all}) that fit {}", bytes(capacity))
         }
-        Some(capacity) => format!("{fastest} (of {all}) known to fit {}", mib(capacity)),
+        Some(capacity) => format!("{fastest} (of {all}) known to fit {}", bytes(capacity)),
         None => format!("{fastest} measured"),
     };
     // One that is alone has a sentence about the others.
@@ -154,16 +154,10 @@ fn capital(name: &str) -> String {
 /// What the rival's peak differs by.
 fn peaks(best: &CellResult, rival: &CellResult) -> String {
     match (best.peak_bytes, rival.peak_bytes) {
-        (Some(best), Some(rival)) if rival < best => format!(", and it peaks {} lower", mib(best - rival)),
-        (Some(best), Some(rival)) if rival > best => format!(", and it peaks {} higher", mib(rival - best)),
+        (Some(best), Some(rival)) if rival < best => format!(", and it peaks {} lower", bytes(best - rival)),
+        (Some(best), Some(rival)) if rival > best => format!(", and it peaks {} higher", bytes(rival - best)),
         _ => String::new(),
     }
-}
-
-/// A size in MiB, for sentences that compare several: `0.85 MiB`, `64.0 MiB`.
-pub(crate) fn mib(bytes: i64) -> String {
-    let mib = bytes as f64 / f64::from(1 << 20);
-    if mib < 10.0 { format!("{mib:.2} MiB") } else { format!("{mib:.1} MiB") }
 }
 
 #[cfg(test)]
@@ -207,7 +201,7 @@ mod tests {
         let told = of(&cells, Some(64 * MIB), Some(duel(Verdict::Slower, 5)));
         assert_eq!(
             told.sentences[0],
-            "Take batch 8, checkpoint none: 1000 tokens/s at a peak of 50.0 MiB, the fastest of the 2 settings \
+            "Take batch 8, checkpoint none: 1,000 tokens/s at a peak of 50.0 MiB, the fastest of the 2 settings \
              (of 3) that fit 64.0 MiB."
         );
         assert_eq!(

@@ -46,6 +46,12 @@ pub enum SweepError {
     )]
     OtherMachine { dir: PathBuf, begun: String, here: String },
     #[error(
+        "the run in {} does not belong to those of its sweep: {why}; go on with what they were made with, or begin a new \
+         sweep",
+        dir.display()
+    )]
+    OtherSetting { dir: PathBuf, why: String },
+    #[error(
         "{} is working on the sweep in {}; wait for it, or end it first", process(.holders), dir.display()
     )]
     Busy { dir: PathBuf, holders: Vec<u32> },

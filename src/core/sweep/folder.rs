@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::attempts::Attempts;
 use super::error::SweepError;
 use super::order::Turn;
 use super::spec::{SWEEP_VERSION, Spec};
@@ -25,15 +26,6 @@ pub struct Folder {
     dir: PathBuf,
     spec: Spec,
     lock: File,
-}
-
-/// What an earlier process has left of a turn.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Left {
-    /// The attempt with this number came to an end; its run is in this folder.
-    Ended(usize, PathBuf),
-    /// Nothing, or attempts that were interrupted: the next one has this number.
-    Nothing(usize),
 }
 
 impl Folder {
@@ -107,28 +99,27 @@ impl Folder {
         shared.map(Stdio::from).map_err(|source| SweepError::Write { path: self.dir.clone(), source })
     }
 
-    /// What is there of a turn's run, from the attempt with the number `first` on. One that was interrupted counts as
-    /// nothing, and stays where it is.
-    pub(super) fn left(&self, turn: Turn, first: usize) -> Result<Left, SweepError> {
-        let mut attempt = first;
-        loop {
-            let dir = self.dir.join(self.spec.run_id(turn, attempt));
-            if !dir.exists() {
-                return Ok(Left::Nothing(attempt));
-            }
-            if is_being_written(&dir) {
-                return Err(SweepError::StillRunning { holders: holders(&dir), dir });
-            }
-            let interrupted = match Dataset::open(&dir).map(|dataset| dataset.run().status) {
-                Ok(status) => matches!(status, RunStatus::Running | RunStatus::Interrupted),
-                // What cannot be read is for the reader to tell.
-                Err(error) => matches!(error, StoreError::NotARun(_)),
-            };
-            if !interrupted {
-                return Ok(Left::Ended(attempt, dir));
-            }
-            attempt += 1;
+    /// The attempts at each turn that are there, by their names. Some of those before the last may have been removed.
+    pub(super) fn attempts(&self) -> Result<Attempts, SweepError> {
+        let failed = |source| StoreError::Read { path: self.dir.clone(), source };
+        let entries =
+            fs::read_dir(&self.dir).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        Ok(Attempts::of(&self.spec, names))
+    }
+
+    /// The folder of an attempt that came to an end; `None` of one that was interrupted, which stays where it is.
+    pub(super) fn ended(&self, turn: Turn, attempt: usize) -> Result<Option<PathBuf>, SweepError> {
+        let dir = self.dir.join(self.spec.run_id(turn, attempt));
+        if is_being_written(&dir) {
+            return Err(SweepError::StillRunning { holders: holders(&dir), dir });
         }
+        let interrupted = match Dataset::open(&dir).map(|dataset| dataset.run().status) {
+            Ok(status) => matches!(status, RunStatus::Running | RunStatus::Interrupted),
+            // What cannot be read is for the reader to tell.
+            Err(error) => matches!(error, StoreError::NotARun(_)),
+        };
+        Ok((!interrupted).then_some(dir))
     }
 }
 

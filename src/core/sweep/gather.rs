@@ -5,12 +5,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::alike::{Alike, is_same, named};
+use super::attempts::Attempts;
 use super::error::SweepError;
-use super::folder::{Folder, Left};
+use super::folder::Folder;
 use super::measure::Measure;
 use super::order::Turn;
 use super::tried::Tried;
-use crate::record::{Machine, RunStatus};
+use crate::record::RunStatus;
 use crate::store::{Calibrations, StoreError, this_machine};
 
 /// A run that lies in a sweep's folder but is not counted: its turn is made again, and it stays where it is.
@@ -28,8 +30,8 @@ pub(super) struct Gathered {
     /// Those still to be made, each with the number of the attempt.
     pub waiting: VecDeque<(Turn, usize)>,
     pub set_aside: Vec<SetAside>,
-    /// The machine that the runs were made on.
-    pub machine: Option<Machine>,
+    /// How they were made.
+    pub alike: Alike,
 }
 
 /// Reads the runs that are there.
@@ -41,19 +43,20 @@ pub(super) fn gather(
     tried: &mut [Tried],
     known: &Calibrations,
 ) -> Result<Gathered, SweepError> {
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { alike: Alike::over(&folder.spec().grid), ..Gathered::default() };
+    let attempts = folder.attempts()?;
     for turn in folder.spec().turns() {
-        match gathered.find(folder, turn, known)? {
-            Found::Run(measure) => {
-                tried[turn.cell].take_earlier(turn.repeat, *measure);
+        match gathered.find(folder, turn, &attempts, known)? {
+            Some(measure) => {
+                tried[turn.cell].take_earlier(turn.repeat, measure);
                 gathered.done += 1;
             }
-            Found::Nothing(attempt) => gathered.waiting.push_back((turn, attempt)),
+            None => gathered.waiting.push_back((turn, attempts.next(turn))),
         }
     }
     gathered.waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
     let here = this_machine();
-    match &gathered.machine {
+    match gathered.alike.machine() {
         Some(begun) if !gathered.waiting.is_empty() && !is_same(begun, &here) => {
             let (dir, begun, here) = (folder.dir().to_owned(), named(begun), named(&here));
             Err(SweepError::OtherMachine { dir, begun, here })
@@ -62,49 +65,28 @@ pub(super) fn gather(
     }
 }
 
-enum Found {
-    Run(Box<Measure>),
-    /// The next attempt has this number.
-    Nothing(usize),
-}
-
 impl Gathered {
-    /// The first attempt at a turn that can be counted; those that cannot are set aside.
-    fn find(&mut self, folder: &Folder, turn: Turn, known: &Calibrations) -> Result<Found, SweepError> {
-        let mut first = 1;
-        loop {
-            let (attempt, dir) = match folder.left(turn, first)? {
-                Left::Ended(attempt, dir) => (attempt, dir),
-                Left::Nothing(attempt) => return Ok(Found::Nothing(attempt)),
-            };
+    /// What was measured of the first attempt at a turn that can be counted; those that cannot are set aside.
+    fn find(
+        &mut self,
+        folder: &Folder,
+        turn: Turn,
+        attempts: &Attempts,
+        known: &Calibrations,
+    ) -> Result<Option<Measure>, SweepError> {
+        for &attempt in attempts.at(turn) {
+            let Some(dir) = folder.ended(turn, attempt)? else { continue };
             let why = match countable(&dir, known)? {
-                Ok(measure) => match self.stranger(&measure.machine) {
-                    None => return Ok(Found::Run(Box::new(measure))),
+                Ok(measure) => match self.alike.stranger(&measure) {
+                    None => return Ok(Some(measure)),
                     Some(why) => why,
                 },
                 Err(why) => why,
             };
             self.set_aside.push(SetAside { run_id: folder.spec().run_id(turn, attempt), why });
-            first = attempt + 1;
         }
+        Ok(None)
     }
-
-    /// Why a run of this machine does not belong to the others; the first one says where they are made.
-    fn stranger(&mut self, machine: &Machine) -> Option<String> {
-        let ours = self.machine.get_or_insert_with(|| machine.clone());
-        (!is_same(ours, machine))
-            .then(|| format!("it was made on {}, and the runs before it on {}", named(machine), named(ours)))
-    }
-}
-
-/// Whether what was measured on the one can stand beside what was measured on the other.
-fn is_same(one: &Machine, other: &Machine) -> bool {
-    (&one.host, &one.cpu) == (&other.host, &other.cpu)
-}
-
-fn named(machine: &Machine) -> String {
-    let host = machine.host.as_deref().unwrap_or("a machine without a name");
-    machine.cpu.as_ref().map_or_else(|| host.to_owned(), |cpu| format!("{host} ({cpu})"))
 }
 
 /// What was measured of a run, or why that cannot be counted.

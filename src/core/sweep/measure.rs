@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::duel::noise;
 use super::workload::Workload;
-use crate::compare::{MOST_OVERHEAD, Repeat, read_tables};
+use serde_json::{Map, Value};
+
+use crate::compare::{MOST_OVERHEAD, Repeat, read_tables, setting};
 use crate::record::{Category, Machine, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
 use crate::stats::{LEAST_MARGIN, RunEstimate};
 use crate::store::{Calibrations, Dataset, StoreError};
@@ -18,6 +20,8 @@ pub struct Measure {
     pub reason: Option<String>,
     pub workload: Workload,
     pub machine: Machine,
+    /// All that its results may depend on, as `compare` sees it.
+    pub setting: Map<String, Value>,
     /// From its first instant to its last.
     pub took: Option<Duration>,
     /// Of the measured steps' times; `None` where there are none.
@@ -45,6 +49,7 @@ impl Measure {
             Err(why) => (None, Some(why.to_string())),
         };
         let margin = noise(known, run).map_or(LEAST_MARGIN, |noise| noise.half_width_pct / 100.0);
+        let setting = setting(run, &tables.steps);
         let weakness = || weakness(repeat.as_ref()?, margin.max(LEAST_MARGIN));
         let steps: Vec<StepRow> = tables.steps.into_iter().filter(|step| !step.warmup).collect();
         let lacks = run.lacks(steps.len()).map(|lacks| lacks.to_string());
@@ -54,6 +59,7 @@ impl Measure {
             reason: run.reason.clone(),
             workload: Workload::of(run),
             machine: run.machine.clone(),
+            setting,
             took: run.finished_at.and_then(|end| (end - run.started_at).to_std().ok()),
             lacks: lacks.or_else(|| unusable.clone()),
             weakness: unusable.or_else(weakness),

@@ -20,7 +20,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod alike;
 mod answer;
+mod attempts;
 mod cell;
 mod duel;
 mod error;
@@ -40,7 +42,6 @@ mod tried;
 mod workload;
 
 pub use answer::Answer;
-pub(crate) use answer::mib;
 pub use cell::CellResult;
 pub use error::SweepError;
 pub use folder::Folder;

@@ -1,9 +1,9 @@
 //! What a sweep answers where there is no setting to take, or none to compare it with.
 
-use super::answer::{Answer, mib};
+use super::answer::Answer;
 use super::cell::CellResult;
 use super::standing::Tally;
-use crate::record::EvidenceLevel;
+use crate::record::{EvidenceLevel, bytes};
 
 /// The second sentence about a setting that is alone.
 pub(super) fn alone(all: usize, tally: Tally) -> String {
@@ -27,7 +27,7 @@ pub(super) fn none(cells: &[CellResult], flags: &[String], capacity: Option<i64>
 }
 
 fn none_of(all: usize, capacity: Option<i64>, tally: Tally) -> String {
-    let within = capacity.map_or_else(|| "the memory there is".to_owned(), mib);
+    let within = capacity.map_or_else(|| "the memory there is".to_owned(), bytes);
     match tally {
         Tally { too_large, .. } if too_large == all => format!("None of the {all} settings fits {within}."),
         Tally { no_peak, .. } if no_peak == all => {
@@ -57,7 +57,7 @@ fn more_memory(cells: &[CellResult], flags: &[String]) -> String {
         Some((least, peak)) => format!(
             "The least is {}, at a peak of {}: allow that much, or take smaller batches or more recomputation.",
             least.named(flags),
-            mib(peak)
+            bytes(peak)
         ),
         None => "Allow more memory, or take smaller batches or more recomputation; `stepledger plan` says what fits."
             .to_owned(),

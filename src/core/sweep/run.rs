@@ -29,8 +29,8 @@ pub struct Progress<'a> {
 /// `stop` is asked before each run; what is missing then can be made by another call.
 ///
 /// # Errors
-/// When runs cannot be started, would be made on another machine than those before them, or what they left cannot be
-/// read. That a run fails is a result.
+/// When runs cannot be started, would be made on another machine or in another setting than those before them, or what
+/// they left cannot be read. That a run fails is a result.
 pub fn sweep(
     folder: &Folder,
     program: &Program,
@@ -42,7 +42,7 @@ pub fn sweep(
     // Before the runs, so that a file that cannot be read does not cost them.
     let known = home().map_or_else(|| Ok(Calibrations::default()), |home| Calibrations::load(&home))?;
     let mut tried: Vec<Tried> = cells.iter().map(|_| Tried::default()).collect();
-    let Gathered { mut done, mut waiting, set_aside, .. } = gather(folder, &mut tried, &known)?;
+    let Gathered { mut done, mut waiting, set_aside, mut alike } = gather(folder, &mut tried, &known)?;
     while let Some(&(turn, attempt)) = waiting.front() {
         if stop() {
             break;
@@ -55,7 +55,7 @@ pub fn sweep(
         if ran.status == RunStatus::Interrupted && stop() {
             break;
         }
-        tried[turn.cell].take(turn.repeat, ran, &known)?;
+        tried[turn.cell].take(turn.repeat, ran, &known, &mut alike)?;
         waiting.pop_front();
         waiting.retain(|(turn, _)| !tried[turn.cell].hopeless);
         done += 1;

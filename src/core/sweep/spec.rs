@@ -57,4 +57,15 @@ impl Spec {
         let again = if attempt > 1 { format!("-again{attempt}") } else { String::new() };
         format!("{}-c{:02}-r{}{again}", self.sweep_id, cell + 1, repeat + 1)
     }
+    /// The turn and the number of the attempt that a run's id stands for; `None` of any other name.
+    pub(super) fn attempt(&self, run_id: &str) -> Option<(Turn, usize)> {
+        let place = run_id.strip_prefix(&self.sweep_id)?.strip_prefix("-c")?;
+        let (cell, repeat) = place.split_once("-r")?;
+        let (repeat, attempt) = repeat.split_once("-again").unwrap_or((repeat, "1"));
+        let from_one = |number: &str| number.parse::<usize>().ok()?.checked_sub(1);
+        let turn = Turn { cell: from_one(cell)?, repeat: from_one(repeat)? };
+        let attempt = attempt.parse().ok()?;
+        // A number can be spelt in several ways, and ids have one.
+        (self.run_id(turn, attempt) == run_id).then_some((turn, attempt))
+    }
 }

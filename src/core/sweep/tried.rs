@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use super::alike::Alike;
+use super::error::SweepError;
 use super::gather::countable;
 use super::measure::Measure;
 use super::program::Ran;
 use crate::record::RunStatus;
-use crate::store::{Calibrations, StoreError};
+use crate::store::Calibrations;
 
 /// The runs of a cell that have been made so far.
 #[derive(Debug, Default)]
@@ -22,7 +24,16 @@ pub struct Tried {
 impl Tried {
     /// Takes note of a run that has just been made. One whose measurement is not there for all that it is complete has
     /// failed.
-    pub fn take(&mut self, repeat: usize, ran: Ran, known: &Calibrations) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When it was made otherwise than the runs before it, as all further ones would be.
+    pub fn take(
+        &mut self,
+        repeat: usize,
+        ran: Ran,
+        known: &Calibrations,
+        alike: &mut Alike,
+    ) -> Result<(), SweepError> {
         if ran.status != RunStatus::Complete {
             // Whether it fits is the same each time, and so is what it was told was wrong with its flags.
             self.hopeless |= ran.refused || ran.status == RunStatus::OutOfMemory;
@@ -30,8 +41,13 @@ impl Tried {
             return Ok(());
         }
         match countable(&ran.dir, known)? {
-            // With the start and the end of its process.
-            Ok(measure) => self.measures.push((repeat, Measure { took: Some(ran.took), ..measure })),
+            Ok(measure) => {
+                if let Some(why) = alike.stranger(&measure) {
+                    return Err(SweepError::OtherSetting { dir: ran.dir, why });
+                }
+                // With the start and the end of its process.
+                self.measures.push((repeat, Measure { took: Some(ran.took), ..measure }));
+            }
             Err(why) => self.failed = Some((RunStatus::Failed, why)),
         }
         Ok(())
