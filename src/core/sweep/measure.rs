@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::duel::noise;
-use super::workload::Workload;
 use serde_json::{Map, Value};
 
+use super::duel::noise;
+use super::workload::Workload;
 use crate::compare::{MOST_OVERHEAD, Repeat, read_tables, setting};
 use crate::record::{Category, Machine, Moment, Phase, PhaseRow, RECOMPUTE, RunStatus, SpanKind, StepRow};
 use crate::stats::{LEAST_MARGIN, RunEstimate};
