@@ -11,10 +11,21 @@ pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
     broken(words.split(' '), text.len() - words.len(), indent, width, "")
 }
 
-/// A command in such lines, as a shell takes them for one: words in single quotes stay whole.
+/// A command in such lines, as a shell takes them for one: words in single quotes stay whole, and a flag with its value.
 pub fn wrap_command(text: &str, indent: usize, width: usize) -> String {
     let command = text.trim_start();
-    broken(shell_words(command), text.len() - command.len(), indent, width, " \\")
+    let mut parts: Vec<String> = Vec::new();
+    for word in shell_words(command) {
+        match parts.last_mut() {
+            Some(part) if is_flag(part) && !is_flag(word) => *part += &format!(" {word}"),
+            _ => parts.push(word.to_owned()),
+        }
+    }
+    broken(parts.iter().map(String::as_str), text.len() - command.len(), indent, width, " \\")
+}
+
+fn is_flag(part: &str) -> bool {
+    part.starts_with("--") && !part.contains(' ')
 }
 
 /// The words of a command, as they are written.
@@ -85,7 +96,7 @@ mod tests {
         let command = format!("  stepledger run{}", " --layers 3".repeat(12));
         let wrapped = wrap_command(&command, 4, WIDTH);
         assert!(wrapped.lines().all(|line| line.chars().count() <= WIDTH), "{wrapped}");
-        assert!(wrapped.contains(" \\\n    --"), "{wrapped}");
+        assert!(wrapped.lines().skip(1).all(|line| line.starts_with("    --layers 3")), "{wrapped}");
         let words = wrapped.replace("\\\n", "");
         assert!(words.split_whitespace().eq(command.split_whitespace()));
     }
