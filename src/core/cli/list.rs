@@ -17,7 +17,6 @@ use crate::record::RunRow;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
-use crate::stats::StepSpan;
 use crate::store::{StepGlance, StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
@@ -121,7 +120,5 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
 
 fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
     let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
-    let begin_ns = run.since_start_ns(started_at);
-    let (beside_host, waited) = (run.computes_beside_host(), run.waited(loss));
-    RatedStep { span: StepSpan { warmup, beside_host, waited, begin_ns, wall_ns }, tokens, peak_bytes }
+    RatedStep { span: run.step_span(warmup, started_at, wall_ns, loss), tokens, peak_bytes }
 }

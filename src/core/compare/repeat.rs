@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Unusable;
 use crate::record::{LedgerMoment, Phase, RunRow, RunStatus, SpanKind, StepRow};
-use crate::stats::{Cycles, RunEstimate, Settled, StepSpan, TRIM, trimmed_mean};
+use crate::stats::{Cycles, RunEstimate, Settled, TRIM, trimmed_mean};
 use crate::store::PhaseTime;
 
 /// The largest share of a run's time that the instruments may have cost.
@@ -105,14 +105,7 @@ struct Timed<'a> {
 impl<'a> Timed<'a> {
     fn of(tables: &'a RunTables) -> Result<Self, Unusable> {
         let RunTables { run, steps, phases, .. } = tables;
-        let span = |step: &StepRow| StepSpan {
-            warmup: step.warmup,
-            beside_host: run.computes_beside_host(),
-            waited: run.waited(step.loss),
-            begin_ns: run.since_start_ns(step.started_at),
-            wall_ns: step.wall_ns,
-        };
-        let cycles = Cycles::of(&steps.iter().map(span).collect::<Vec<_>>());
+        let cycles = Cycles::of(&run.step_spans(steps));
         if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
             return Err(Unusable::NoWholeCycle);
         }

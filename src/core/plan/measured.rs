@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::record::{LackingSteps, Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
-use crate::stats::{Cycles, StepSpan, median};
+use crate::stats::{Cycles, median};
 use crate::theory::Checkpoint;
 
 /// One run, as far as a plan needs it.
@@ -55,14 +55,7 @@ pub struct NotUsed {
 impl Measured {
     /// Sums up a run's rows; warm-up is left out.
     pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
-        let span = |step: &StepRow| StepSpan {
-            warmup: step.warmup,
-            beside_host: run.computes_beside_host(),
-            waited: run.waited(step.loss),
-            begin_ns: run.since_start_ns(step.started_at),
-            wall_ns: step.wall_ns,
-        };
-        let cycles = Cycles::of(&steps.iter().map(span).collect::<Vec<_>>());
+        let cycles = Cycles::of(&run.step_spans(steps));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())

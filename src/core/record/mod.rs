@@ -12,6 +12,7 @@ mod rates;
 mod rows;
 mod shell;
 mod sink;
+mod step_spans;
 mod words;
 
 pub use bytes::ByCategory;

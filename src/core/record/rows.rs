@@ -50,24 +50,6 @@ pub struct RunRow {
     pub missing: Vec<String>,
 }
 
-impl RunRow {
-    /// Whether a device computes beside the host, and goes on when a step has ended there.
-    pub fn computes_beside_host(&self) -> bool {
-        self.device != "cpu"
-    }
-
-    /// Whether the host has waited for the device in a step whose loss is this: a number has been read from it then. On a
-    /// CPU every operator has been waited for.
-    pub fn waited(&self, loss: Option<f64>) -> bool {
-        !self.computes_beside_host() || loss.is_some()
-    }
-
-    /// Nanoseconds from the run's start to an instant, to the microsecond that is kept of both.
-    pub fn since_start_ns(&self, at: DateTime<Utc>) -> i64 {
-        1000 * (at - self.started_at).num_microseconds().unwrap_or_default()
-    }
-}
-
 /// An allocation that could not be made.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct FailedAllocation {

@@ -124,12 +124,13 @@ pub(super) fn plain(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn run(id: &str, batch: i64, step_ms: Option<f64>) -> ListedRun {
+    /// A run of which conditions and orders may ask.
+    pub fn run(id: &str, batch: i64, step_ms: Option<f64>) -> ListedRun {
         let mut run = ListedRun::without_row(id.to_owned(), format!("runs/{id}"), "complete", None);
         run.config = json!({"batch": batch, "checkpoint": "none", "loader": {"workers": 2}})
             .as_object()

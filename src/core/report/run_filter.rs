@@ -150,20 +150,8 @@ fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
+    use super::super::run_condition::tests::run;
     use super::*;
-
-    fn run(id: &str, batch: i64, step_ms: Option<f64>) -> ListedRun {
-        let mut run = ListedRun::without_row(id.to_owned(), format!("runs/{id}"), "complete", None);
-        run.config = json!({"batch": batch, "checkpoint": "none", "loader": {"workers": 2}})
-            .as_object()
-            .unwrap()
-            .clone();
-        run.started_at = Some(format!("2026-01-0{batch}T00:00:00Z"));
-        run.step_ms = step_ms;
-        run
-    }
 
     fn ids(selection: &Selection) -> Vec<String> {
         let runs = vec![run("a", 2, Some(9.5)), run("b", 8, None), run("c", 4, Some(10.0))];

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::summary::Account;
 use crate::record::StepRow;
-use crate::stats::{Cycles, StepSpan, quantile};
+use crate::stats::{Cycles, quantile};
 
 /// What is told of the steps looked at; times of one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -69,15 +69,7 @@ impl<'a> StepTimes<'a> {
     /// Of all measured steps, or of step `only`, which there is.
     pub fn of(account: &'a Account, only: Option<i64>) -> Self {
         let steps = account.steps.as_slice();
-        let run = &account.run;
-        let span = |step: &StepRow| StepSpan {
-            warmup: step.warmup,
-            beside_host: run.computes_beside_host(),
-            waited: run.waited(step.loss),
-            begin_ns: run.since_start_ns(step.started_at),
-            wall_ns: step.wall_ns,
-        };
-        let spans: Vec<StepSpan> = steps.iter().map(span).collect();
+        let spans = account.run.step_spans(steps);
         let place = only.and_then(|only| steps.iter().position(|step| step.step == only));
         let cycles = place.map_or_else(|| Cycles::of(&spans), |place| Cycles::alone(&spans, place));
         let looked_at = steps.iter().filter(|step| only.map_or(!step.warmup, |only| step.step == only));
