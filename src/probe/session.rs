@@ -39,7 +39,7 @@ impl Probe {
     ///
     /// On a GPU this comes before anything that asks libtorch about CUDA, `tch::manual_seed` included: libtorch looks for
     /// its CUDA half once, and tch does not load it. Here it is loaded and made ready; where something must come before
-    /// the probe, [`load_cuda`](super::load_cuda) comes before that.
+    /// the probe, [`load_cuda`] comes before that.
     pub fn start(options: Options, sink: impl Sink + 'static) -> Result<Self, ProbeError> {
         hook::check_libtorch()?;
         let device = device_clock(options.device)?;

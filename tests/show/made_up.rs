@@ -25,6 +25,8 @@ pub struct Plan {
     pub leak: bool,
     /// The step has an optimizer phase.
     pub optimizer: bool,
+    /// Every second step takes three times as long.
+    pub uneven: bool,
     /// On a GPU, whose every step takes 10 ms: the loss is read in every so manieth. A CPU's is read in each.
     pub waits_every: Option<i64>,
 }
@@ -37,6 +39,7 @@ impl Plan {
         layers: LAYERS,
         leak: false,
         optimizer: true,
+        uneven: false,
         waits_every: None,
     };
 
@@ -71,6 +74,7 @@ impl Plan {
     fn wall_ns(self, step: i64) -> i64 {
         let every = self.waits_every.unwrap_or(1);
         match (self.waits_every, self.waits(step)) {
+            (None, _) if self.uneven && step % 2 == 1 => 3 * STEP_NS,
             (None, _) => STEP_NS,
             (Some(_), true) => every * STEP_NS - GAP_NS - (every - 1) * (HOST_NS + GAP_NS),
             (Some(_), false) => HOST_NS,

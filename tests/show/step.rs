@@ -22,6 +22,18 @@ fn one_step_has_its_own_loss_and_is_called_what_it_is() {
     assert_eq!(shown.json("")["one_step"], Value::Null);
 }
 
+#[test]
+fn steps_that_scatter_widely_are_called_unsteady() {
+    let shown = Shown::new(Plan { uneven: true, ..Plan::USUAL });
+    let text = shown.text("");
+    assert!(text.contains("Unsteady: the middle half of the steps is 100 % of the median wide."), "{text}");
+    assert_eq!(shown.json("")["step"]["unsteady"], true);
+    let even = Shown::new(Plan::USUAL);
+    assert!(!even.text("").contains("Unsteady"));
+    assert_eq!(even.json("")["step"]["unsteady"], false);
+    assert_eq!(even.json("--step 5")["step"]["unsteady"], Value::Null, "one step does not tell");
+}
+
 /// On a GPU that the host waits for now and then, only whole cycles tell a step's time: 10 ms, and not the host's 1 ms.
 #[test]
 fn a_gpus_step_is_told_by_whole_cycles_from_one_wait_to_the_next() {

@@ -98,8 +98,7 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     match glance(dir) {
         Ok((run, steps)) => {
             let rated: Vec<RatedStep> = steps.iter().map(|step| rated(&run, step)).collect();
-            let lacks = run.lacks(steps.iter().filter(|step| !step.warmup).count());
-            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated)).without_steps(lacks)
+            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated))
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -5,13 +5,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::step_rates::StepRates;
-use crate::record::{LackingSteps, RunRow, RunStatus};
+use crate::record::RunRow;
 
 /// The status of a run whose files are damaged.
 pub const UNREADABLE: &str = "unreadable";
-
-/// The status of a run that completed, and has lost steps since.
-pub const INCOMPLETE: &str = "incomplete";
 
 /// A run in a list. Its fields, in order, are the documented object of `list --json`; the row's facts among them
 /// can be filtered and sorted by.
@@ -73,14 +70,15 @@ pub const FACTS: &[&str] = &[
 impl ListedRun {
     /// A run whose row could be read, as it stands.
     pub fn of(dir: String, run: &RunRow, rates: &StepRates) -> Self {
+        let (status, reason) = run.told_status(rates.n);
         ListedRun {
             run_id: run.run_id.clone(),
             dir,
             started_at: Some(instant(run.started_at)),
             finished_at: run.finished_at.map(instant),
             program: Some(run.program.clone()),
-            status: run.status.to_string(),
-            reason: run.reason.clone(),
+            status: status.to_owned(),
+            reason,
             device: Some(run.device.clone()),
             host: run.machine.host.clone(),
             cpu: run.machine.cpu.clone(),
@@ -94,16 +92,6 @@ impl ListedRun {
             stepledger: Some(run.stepledger_version.clone()),
             torch: run.torch_version.clone(),
             config: run.config.clone(),
-        }
-    }
-
-    /// The same, if it is complete and these steps of it are gone.
-    pub fn without_steps(self, lacks: Option<LackingSteps>) -> Self {
-        match lacks.filter(|_| self.status == RunStatus::Complete.as_str()) {
-            Some(lacks) => {
-                ListedRun { status: INCOMPLETE.to_owned(), reason: Some(lacks.to_string()), ..self }
-            }
-            None => self,
         }
     }
 

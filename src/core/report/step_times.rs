@@ -23,6 +23,9 @@ pub struct StepSummary {
     pub q3_ms: Option<f64>,
     pub min_ms: Option<f64>,
     pub max_ms: Option<f64>,
+    /// Whether the times scatter so widely that something else may have had a part of the machine, or the steps are not
+    /// alike. Null where too few are known.
+    pub unsteady: Option<bool>,
     pub total_ms: f64,
     /// Null where the times are the host's.
     pub tokens_per_s: Option<f64>,
@@ -40,7 +43,21 @@ pub struct StepSummary {
     pub peak_bytes: Option<i64>,
 }
 
+/// How wide the middle half of the steps may be, beside their median, `(q3 − q1) / median`, before a run is called
+/// unsteady. Undisturbed runs of the toy models stay below 0.3 on a shared machine of two cores, and those beside another
+/// program that computes reach 0.9 to 1.5.
+const STEADY: f64 = 0.5;
+
+/// Fewer steps have no middle half to speak of.
+const FEWEST: usize = 5;
+
 impl StepSummary {
+    /// How wide the middle half of the times is beside their median, `(q3 − q1) / median`. `None` where too few are known.
+    pub(super) fn scatter(&self) -> Option<f64> {
+        let (median, q1, q3) = (self.median_ms?, self.q1_ms?, self.q3_ms?);
+        (self.cycles >= FEWEST && median > 0.0).then(|| (q3 - q1) / median)
+    }
+
     /// Whether the times tell of what computes.
     ///
     /// # Errors
@@ -111,7 +128,7 @@ impl<'a> StepTimes<'a> {
         };
         let tokens = |step: &StepRow| step.tokens.map(|tokens| tokens as f64);
         let busy_pct = |at: usize| self.busy_pct(at);
-        StepSummary {
+        let summary = StepSummary {
             n: looked_at.len(),
             cycle_steps: (told && length > 0).then_some(length),
             cycles: self.cycles.count(),
@@ -120,6 +137,7 @@ impl<'a> StepTimes<'a> {
             q3_ms: quantile(&times, 0.75),
             min_ms: quantile(&times, 0.0),
             max_ms: quantile(&times, 1.0),
+            unsteady: None,
             total_ms: self.wall_ns as f64 / 1e6,
             tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])).filter(|_| told),
             tokens_per_step: middle(tokens),
@@ -133,6 +151,24 @@ impl<'a> StepTimes<'a> {
             sync_ms: ms(|step| step.sync_ns),
             launch_ms: ms(|step| step.launch_ns),
             peak_bytes: looked_at.iter().filter_map(|step| step.peak_bytes).max(),
-        }
+        };
+        StepSummary { unsteady: summary.scatter().map(|scatter| scatter > STEADY), ..summary }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scatter_of_steps_is_known_from_five_on() {
+        let scatter = |cycles, [q1, median, q3]: [f64; 3]| {
+            let [q1_ms, median_ms, q3_ms] = [Some(q1), Some(median), Some(q3)];
+            StepSummary { cycles, q1_ms, median_ms, q3_ms, ..StepSummary::default() }.scatter()
+        };
+        assert_eq!(scatter(40, [25.0, 60.0, 115.0]), Some(1.5));
+        assert_eq!(scatter(5, [9.0, 10.0, 12.0]), Some(0.3));
+        assert_eq!(scatter(4, [25.0, 60.0, 115.0]), None);
+        assert_eq!(scatter(40, [0.0, 0.0, 0.0]), None);
     }
 }

@@ -133,12 +133,13 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
     let (run, step) = (&account.run, times.summary(&steps));
+    let (status, reason) = run.told_status(account.steps.iter().filter(|step| !step.warmup).count());
     Ok(Summary {
         run_id: run.run_id.clone(),
         schema_version: run.schema_version,
         program: run.program.clone(),
-        status: run.status.as_str(),
-        reason: run.reason.clone(),
+        status,
+        reason,
         started_at: run.started_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
         config: run.config.clone(),
         device: run.device.clone(),

@@ -4,14 +4,6 @@ use super::summary::{OneStep, Summary};
 use super::units::{count, ms};
 use super::wrap::wrap_at;
 
-/// How wide the middle half of the steps may be, beside their median, `(q3 − q1) / median`, before a run is called
-/// unsteady. Undisturbed runs of the toy models stay below 0.3 on a shared machine of two cores, and those beside another
-/// program that computes reach 0.9 to 1.5.
-const STEADY: f64 = 0.5;
-
-/// Fewer steps have no middle half to speak of.
-const FEWEST: usize = 5;
-
 /// Of all measured steps, or of the one that was asked for.
 pub fn step_line(summary: &Summary, width: usize) -> String {
     let step = &summary.step;
@@ -21,21 +13,22 @@ pub fn step_line(summary: &Summary, width: usize) -> String {
     let rate = step.tokens_per_s.map(|rate| format!(", {} tokens/s", count(rate.round() as i64)));
     let (which, losses) = (which(summary), losses(summary));
     let line = format!("Step {} ({which}){}{losses}", ms(median), rate.unwrap_or_default());
-    let warning = step.q1_ms.zip(step.q3_ms).and_then(|(q1, q3)| unsteady(step.cycles, [q1, median, q3]));
-    line + &warning.map(|warning| format!("\n{}", wrap_at(&warning, 2, width))).unwrap_or_default()
+    match step.scatter() {
+        Some(scatter) if step.unsteady == Some(true) => {
+            format!("{line}\n{}", wrap_at(&unsteady(scatter), 2, width))
+        }
+        _ => line,
+    }
 }
 
 /// What to think of times that scatter so much.
-fn unsteady(times: usize, [q1, median, q3]: [f64; 3]) -> Option<String> {
-    let width = (q3 - q1) / median;
-    (times >= FEWEST && width > STEADY).then(|| {
-        format!(
-            "Unsteady: the middle half of the steps is {:.0} % of the median wide. Something else had a part of the machine, \
-             or the steps are not alike; times, rates and findings below may be due to that. Measure again with nothing \
-             else running.",
-            100.0 * width
-        )
-    })
+fn unsteady(scatter: f64) -> String {
+    format!(
+        "Unsteady: the middle half of the steps is {:.0} % of the median wide. Something else had a part of the machine, \
+         or the steps are not alike; times, rates and findings below may be due to that. Measure again with nothing \
+         else running.",
+        100.0 * scatter
+    )
 }
 
 /// A GPU's steps that were measured, and do not tell how long one takes.
@@ -76,20 +69,5 @@ fn losses(summary: &Summary) -> String {
         [] => String::new(),
         [only] => format!(", loss {only:.4}"),
         [first, .., last] => format!(", loss {first:.4} → {last:.4}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_whose_steps_scatter_widely_is_called_unsteady() {
-        let told = |steps, quartiles| unsteady(steps, quartiles);
-        assert!(told(40, [25.5, 60.2, 118.0]).unwrap().contains("is 154 % of the median wide"));
-        assert_eq!(told(100, [45.3, 48.5, 51.2]), None, "as on any shared machine");
-        assert_eq!(told(40, [2.6, 2.84, 3.3]), None);
-        assert_eq!(told(4, [25.5, 60.2, 118.0]), None, "too few to say");
-        assert_eq!(told(40, [0.0, 0.0, 0.0]), None);
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 use libloading::Library;
 
+use crate::device::is_missing;
 use crate::record::DeviceFacts;
 
 /// What NVML said; each `None` where it said nothing.
@@ -38,14 +39,18 @@ impl Told {
 /// Asks NVML of the device at this place on the bus.
 pub fn ask(pci_bus_id: &CString) -> Result<Told, String> {
     // SAFETY: a library that is made to be loaded so.
-    let library = unsafe { Library::new("libnvidia-ml.so.1") }
-        .map_err(|_| "NVML (libnvidia-ml.so.1) was not found; it comes with NVIDIA's driver".to_owned())?;
+    let library = unsafe { Library::new(NVML) }.map_err(|why| match is_missing(NVML, &why) {
+        true => format!("NVML ({NVML}) was not found; it comes with NVIDIA's driver"),
+        false => format!("NVML ({NVML}) cannot be loaded: {why}"),
+    })?;
     let nvml = Nvml { library };
     nvml.check("nvmlInit_v2", nvml.init())?;
     let told = nvml.of_device(pci_bus_id);
     nvml.shutdown();
     told
 }
+
+const NVML: &str = "libnvidia-ml.so.1";
 
 type Device = *mut c_void;
 
