@@ -11,7 +11,9 @@ use std::sync::atomic::AtomicBool;
 
 use stepledger::plan::{Measured, Request, plan};
 use stepledger::probe::Options;
-use stepledger::record::{AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepRecords, StepRow};
+use stepledger::record::{
+    AllocationRow, BetweenRecords, BetweenSteps, RunRow, Sink, SinkError, StepRecords, StepRow,
+};
 use stepledger::stats::median;
 use stepledger::train::{CheckpointPolicy, Config, train};
 
@@ -89,7 +91,7 @@ fn run(checkpoint: CheckpointPolicy, batch: i64, steps: i64) -> Result<Measured,
     let kept = Rc::new(RefCell::new(Vec::new()));
     let options = Options::new(config.model.as_str()).config(settings).warmup(config.warmup);
     let run = train(&config, options, Keeper(kept.clone()), &mut |_| (), &AtomicBool::new(false))?;
-    Ok(Measured::of(&run, &kept.take()))
+    Ok(Measured::of(&run, &kept.take(), &BetweenSteps::default()))
 }
 
 /// Keeps the steps' rows.

@@ -1,7 +1,7 @@
 //! What the device's clock says of spans that are closed.
 
 use super::activities::{activities, launch_gaps, outer_spans};
-use super::spans::Span;
+use super::spans::{Closed, Span};
 use super::timing::{Clock, Stamp};
 use crate::ledger::{Exposed, Interval, exposed};
 
@@ -45,21 +45,21 @@ impl DeviceTimes {
         }
     }
 
-    /// Whether the device has got through all of these spans, or never will.
-    pub fn reached(&mut self, spans: &[Span]) -> bool {
-        last(spans).is_none_or(|last| self.clock.reached(last))
+    /// Whether the device has got through all of this, or never will.
+    pub fn reached(&mut self, closed: &Closed) -> bool {
+        last(closed).is_none_or(|last| self.clock.reached(last))
     }
 
     /// Waits for that.
-    pub fn wait(&mut self, spans: &[Span]) {
-        if let Some(last) = last(spans) {
+    pub fn wait(&mut self, closed: &Closed) {
+        if let Some(last) = last(closed) {
             self.clock.wait(last);
         }
     }
 
-    /// Says that nothing up to the end of these spans will be asked for again.
-    pub fn forget(&mut self, spans: &[Span]) {
-        if let Some(last) = last(spans) {
+    /// Says that nothing up to the end of this will be asked for again.
+    pub fn forget(&mut self, closed: &Closed) {
+        if let Some(last) = last(closed) {
             self.clock.forget(last);
         }
     }
@@ -73,6 +73,21 @@ impl DeviceTimes {
     pub fn lead_ns(&mut self, span: &Span) -> Option<i64> {
         let (_, end) = span.device?;
         Some(self.clock.host_ns(end)? - span.end_ns)
+    }
+
+    /// From a step's end on the host until the device was through with all that it had been given in it; 0 where it was
+    /// before. `None` where that was not timed.
+    pub fn step_lead_ns(&mut self, end_ns: i64, step: &Closed) -> Option<i64> {
+        let end = step.end?;
+        let mut through_ns = self.clock.host_ns(end)?;
+        for span in &step.spans {
+            let (_, span_end) = span.device?;
+            // On one stream the step's end comes after that of each of its spans.
+            if !self.clock.same_stream(span_end, end) {
+                through_ns = through_ns.max(self.clock.host_ns(span_end)?);
+            }
+        }
+        Some((through_ns - end_ns).max(0))
     }
 
     /// Says that the device may be at work of which nothing is known.
@@ -109,6 +124,7 @@ impl DeviceTimes {
     }
 }
 
-fn last(spans: &[Span]) -> Option<Stamp> {
-    spans.iter().filter_map(|span| span.device.map(|(begin, end)| begin.max(end))).max()
+fn last(closed: &Closed) -> Option<Stamp> {
+    let of_spans = closed.spans.iter().filter_map(|span| span.device.map(|(begin, end)| begin.max(end)));
+    of_spans.chain(closed.end).max()
 }

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::spans::{Span, Spans};
+use super::shares::waited_ns;
+use super::spans::{Closed, Spans};
 use crate::ledger::{Exposed, Identity};
 use crate::record::{PhaseRow, StepRow};
 
@@ -11,7 +12,7 @@ pub struct EndedStep {
     /// What is known of it already; the rest is put in as it is filed.
     pub row: StepRow,
     pub begin_ns: i64,
-    pub spans: Vec<Span>,
+    pub closed: Closed,
     pub identities: Vec<Identity>,
 }
 
@@ -51,13 +52,13 @@ impl Pending {
                 device.read_step(Some(oldest.row.step));
             }
             if let Some(device) = &mut spans.device
-                && !device.reached(&oldest.spans)
+                && !device.reached(&oldest.closed)
             {
                 if self.untimed.len() <= most_behind {
                     break;
                 }
                 let since_ns = now();
-                device.wait(&oldest.spans);
+                device.wait(&oldest.closed);
                 waited_ns += now() - since_ns;
             }
             self.timed.extend(self.untimed.pop_front().map(|step| timed(step, spans)));
@@ -78,9 +79,12 @@ impl Pending {
 }
 
 fn timed(step: EndedStep, spans: &mut Spans) -> TimedStep {
-    let EndedStep { row, begin_ns, spans: closed, identities } = step;
-    let rows = spans.span_rows(&closed, row.step);
-    let exposed = spans.exposed(begin_ns, begin_ns + row.wall_ns, &closed);
+    let EndedStep { mut row, begin_ns, closed, identities } = step;
+    let end_ns = begin_ns + row.wall_ns;
+    let rows = spans.span_rows(&closed.spans, row.step);
+    row.cpu_wait_ns = Some(waited_ns(&closed.spans));
+    row.lead_ns = spans.step_lead_ns(end_ns, &closed);
+    let exposed = spans.exposed(begin_ns, end_ns, &closed.spans);
     spans.forget(&closed);
     TimedStep { row, identities, rows, exposed }
 }
@@ -91,6 +95,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::super::names::ROOT;
+    use super::super::spans::Span;
     use super::super::timing::{Clock, Stamp};
     use super::*;
     use crate::record::{Phase, SpanKind};
@@ -134,7 +139,8 @@ mod tests {
         let (kind, phase) = (SpanKind::Phase, Phase::Forward);
         let span = Span { kind, phase, scope: ROOT, begin_ns: 0, end_ns: 1, device: stamps };
         let row = StepRow { step, wall_ns: 1, ..StepRow::default() };
-        EndedStep { row, begin_ns: 0, spans: vec![span], identities: Vec::new() }
+        let closed = Closed { spans: vec![span], end: None };
+        EndedStep { row, begin_ns: 0, closed, identities: Vec::new() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::error::ProbeError;
 use super::hook;
 use super::memory::Memory;
 use super::pending::{EndedStep, Pending, TimedStep};
-use super::shares::{compute_pct, kernel_pct, waited_ns};
+use super::shares::{compute_pct, kernel_pct};
 use super::spans::Spans;
 use crate::ledger::{Identity, StepAccount};
 use crate::record::{
@@ -118,7 +118,7 @@ impl Recorder {
         let due = self.unflushed + self.pending.len() + 1 >= self.flush_every;
         let row = self.complete(row, observed_ns, due)?;
         let identities = mem::take(&mut self.identities);
-        self.pending.push(EndedStep { row, begin_ns, spans: spans.take_closed(), identities });
+        self.pending.push(EndedStep { row, begin_ns, closed: spans.take_closed(), identities });
         if spans.device.is_some() {
             self.pending.harvest(spans, MOST_BEHIND, hook::now_ns);
         }
@@ -139,7 +139,7 @@ impl Recorder {
         if let Some(device) = &mut spans.device {
             device.wait(&closed);
         }
-        let phases = spans.rows_between(&closed, next_step);
+        let phases = spans.rows_between(&closed.spans, next_step);
         spans.forget(&closed);
         let identities = mem::take(&mut self.identities);
         let StepAccount { moments, ended, failed, .. } = self.file(None, &identities, spans);
@@ -251,7 +251,6 @@ fn keep_last_of_each(identities: &mut Vec<Identity>) {
 fn records(row: StepRow, phases: Vec<PhaseRow>, account: StepAccount, traced: bool) -> StepRecords {
     let StepAccount { moments, ended, events, peak_bytes, peak_phase, difference_bytes, .. } = account;
     let step = StepRow {
-        cpu_wait_ns: Some(waited_ns(&phases)),
         events,
         peak_bytes: traced.then_some(peak_bytes),
         peak_phase,

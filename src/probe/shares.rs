@@ -1,6 +1,7 @@
-//! What follows from a step's phase rows and exposed times alone.
+//! What follows from a step's spans, phase rows and exposed times alone.
 
-use crate::ledger::Exposed;
+use super::spans::Span;
+use crate::ledger::{Activity, Exposed, Interval, exposed};
 use crate::record::{Phase, PhaseRow, SpanKind};
 
 /// The share of the step that a CPU computed: that of the phases that compute.
@@ -21,10 +22,21 @@ fn share_pct(part_ns: i64, wall_ns: i64) -> Option<f64> {
 /// The phases in which the device computes.
 pub const COMPUTE: [Phase; 3] = [Phase::Forward, Phase::Backward, Phase::Optimizer];
 
-/// What the training thread waited: for data, and elsewhere for the device.
-pub fn waited_ns(phases: &[PhaseRow]) -> i64 {
-    let syncs = phases.iter().filter(|row| row.kind == SpanKind::Sync && row.phase != Phase::Dataloader);
-    total_ns(phases, &[Phase::Dataloader]) + syncs.map(|row| row.total_ns).sum::<i64>()
+/// What the training thread waited, for data or for the device: an instant in which it did both counts once.
+pub fn waited_ns(spans: &[Span]) -> i64 {
+    let waits = spans.iter().filter(|span| match span.kind {
+        SpanKind::Phase => span.phase == Phase::Dataloader,
+        SpanKind::Sync => true,
+        SpanKind::Scope | SpanKind::Node | SpanKind::Between | SpanKind::Transfer => false,
+    });
+    let interval = |span: &Span| {
+        let (begin_ns, end_ns) = (span.begin_ns, span.end_ns);
+        Interval { activity: Activity::Sync, begin_ns, end_ns }
+    };
+    let waits: Vec<Interval> = waits.map(interval).collect();
+    let begin_ns = waits.iter().map(|wait| wait.begin_ns).min();
+    let end_ns = waits.iter().map(|wait| wait.end_ns).max();
+    begin_ns.zip(end_ns).map_or(0, |(begin_ns, end_ns)| exposed(begin_ns, end_ns, &waits).sync_ns)
 }
 
 /// The time of these phases together.

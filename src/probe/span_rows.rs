@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::names::ROOT;
-use super::spans::{Span, Spans};
+use super::spans::{Closed, Span, Spans};
 use crate::ledger::{Exposed, NodeTime};
 use crate::record::{Phase, PhaseRow, SpanKind};
 
@@ -41,8 +41,13 @@ impl Spans {
         self.device.as_mut()?.exposed(begin_ns, end_ns, closed)
     }
 
-    /// Says that the device's instants of these spans will not be asked for again.
-    pub fn forget(&mut self, closed: &[Span]) {
+    /// How far the device was behind as a step ended at `end_ns`, where it was timed.
+    pub fn step_lead_ns(&mut self, end_ns: i64, step: &Closed) -> Option<i64> {
+        self.device.as_mut()?.step_lead_ns(end_ns, step)
+    }
+
+    /// Says that the device's instants of this will not be asked for again.
+    pub fn forget(&mut self, closed: &Closed) {
         if let Some(device) = &mut self.device {
             device.forget(closed);
         }

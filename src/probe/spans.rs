@@ -24,6 +24,14 @@ pub struct Span {
     pub device: Option<(Stamp, Stamp)>,
 }
 
+/// What has been closed in a step, or between two.
+#[derive(Default)]
+pub struct Closed {
+    pub spans: Vec<Span>,
+    /// When the device gets to the step's end. `None` between steps, and where its clock could not take it.
+    pub end: Option<Stamp>,
+}
+
 struct Open {
     kind: SpanKind,
     phase: Phase,
@@ -48,7 +56,7 @@ pub struct Spans {
     /// A step was left, and what the device still has to do of it is not known.
     left: bool,
     open: Vec<Open>,
-    closed: Vec<Span>,
+    closed: Closed,
 }
 
 impl Spans {
@@ -65,7 +73,7 @@ impl Spans {
             in_step: false,
             left: false,
             open: Vec::new(),
-            closed: Vec::new(),
+            closed: Closed::default(),
         }
     }
 
@@ -83,6 +91,8 @@ impl Spans {
     pub fn end_step(&mut self, step: i64) -> i64 {
         let end_ns = self.mark(kind::STEP_END, step as u64);
         self.in_step = false;
+        // What was given to the device outside of all phases, too, lies before it.
+        self.closed.end = self.device.as_mut().and_then(|device| device.stamp(end_ns));
         end_ns
     }
 
@@ -91,13 +101,13 @@ impl Spans {
         self.mark(kind::STEP_LEFT, step as u64);
         self.in_step = false;
         self.left = true;
-        self.closed.clear();
+        self.closed = Closed::default();
     }
 
     /// Begins to keep spans outside the steps.
     pub fn begin_between(&mut self) {
         self.in_step = true;
-        self.closed.clear();
+        self.closed = Closed::default();
     }
 
     /// Opens a phase; returns the depth to give to [`Spans::leave_phase`].
@@ -148,12 +158,12 @@ impl Spans {
     }
 
     /// What has been closed in the step just ended.
-    pub fn take_closed(&mut self) -> Vec<Span> {
+    pub fn take_closed(&mut self) -> Closed {
         mem::take(&mut self.closed)
     }
 
     /// What has been closed between steps, which no longer is kept.
-    pub fn take_between(&mut self) -> Vec<Span> {
+    pub fn take_between(&mut self) -> Closed {
         self.in_step = false;
         if let (true, Some(device)) = (mem::take(&mut self.left), &mut self.device) {
             device.lose_track();
@@ -206,7 +216,7 @@ impl Spans {
         if let (SpanKind::Sync, Some(device)) = (span.kind, &mut self.device) {
             device.waited(&span);
         }
-        self.closed.push(span);
+        self.closed.spans.push(span);
     }
 
     fn mark(&self, kind: u8, payload: u64) -> i64 {

@@ -155,6 +155,7 @@ impl Made {
             transfer_ns: None,
             sync_ns: None,
             launch_ns: None,
+            lead_ns: None,
         }
     }
 

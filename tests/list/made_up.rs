@@ -78,6 +78,7 @@ impl MadeUp {
             transfer_ns: None,
             sync_ns: None,
             launch_ns: None,
+            lead_ns: None,
         }
     }
 

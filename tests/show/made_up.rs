@@ -13,6 +13,7 @@ const FIRST_STEP_NS: i64 = 5_000_789;
 const STEP_NS: i64 = 10_000_000;
 const GAP_NS: i64 = 2_000_000;
 const HOST_NS: i64 = STEP_NS / 10;
+const MS: i64 = 1_000_000;
 
 /// What a run is like.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,13 @@ pub struct Plan {
     pub uneven: bool,
     /// On a GPU, whose every step takes 10 ms: the loss is read in every so manieth. A CPU's is read in each.
     pub waits_every: Option<i64>,
+    /// Whether it is known when the GPU was through with a step.
+    pub leads: bool,
+    /// How long a validation pass takes that follows each step of a GPU that has read its loss.
+    pub pass_ms: i64,
+    /// Steps that are not in the tables, from and to.
+    pub gone: (i64, i64),
+    pub batch: i64,
 }
 
 impl Plan {
@@ -41,6 +49,10 @@ impl Plan {
         optimizer: true,
         uneven: false,
         waits_every: None,
+        leads: true,
+        pass_ms: 0,
+        gone: (0, 0),
+        batch: 8,
     };
 
     /// Writes the run and returns its lifetimes.
@@ -48,7 +60,7 @@ impl Plan {
         let lifetimes = Lifetimes::of(self);
         let run = self.run(run_id);
         let mut writer = DatasetWriter::create(out, &run).unwrap();
-        for step in 0..self.steps {
+        for step in (0..self.steps).filter(|step| !(self.gone.0..self.gone.1).contains(step)) {
             let ended = |row: &&AllocationRow| row.freed_ns.is_some_and(|ns| step_of(ns) == step);
             let closed = lifetimes.iter().filter(ended).cloned().collect();
             let mut moments =
@@ -83,7 +95,24 @@ impl Plan {
 
     fn begin_ns(self, step: i64) -> i64 {
         let Some(every) = self.waits_every else { return begin_ns(step) };
-        FIRST_STEP_NS + step / every * every * STEP_NS + step % every * (HOST_NS + GAP_NS)
+        let cycle_ns = every * STEP_NS + self.pass_ms * MS;
+        FIRST_STEP_NS + step / every * cycle_ns + step % every * (HOST_NS + GAP_NS)
+    }
+
+    /// The GPU is through with a step 10 ms after the one before, or after the begin of the first since it was waited for.
+    fn lead_ns(self, step: i64) -> Option<i64> {
+        let place = step % self.waits_every?;
+        let ended_ns = place * (HOST_NS + GAP_NS) + self.wall_ns(step);
+        self.leads.then(|| (place + 1) * STEP_NS - ended_ns)
+    }
+
+    /// Of the pass before a step.
+    fn pass_ns(self, step: i64) -> i64 {
+        match self.waits_every {
+            Some(every) if step % every == 0 && step > 0 => self.pass_ms * MS,
+            Some(_) => 0,
+            None => 77_777,
+        }
     }
 
     fn step(self, step: i64, moments: &[LedgerMoment]) -> StepRow {
@@ -109,6 +138,7 @@ impl Plan {
             transfer_ns: self.waits_every.map(|_| 6_000_000),
             sync_ns: self.waits_every.map(|_| 1_000_000),
             launch_ns: self.waits_every.map(|_| 500_000),
+            lead_ns: self.lead_ns(step),
         }
     }
 
@@ -123,7 +153,10 @@ impl Plan {
             started_at: start(),
             finished_at: None,
             // More than a line of them.
-            config: (10..30).map(|at| (format!("option_{at}"), at.into())).collect(),
+            config: (10..30)
+                .map(|at| (format!("option_{at}"), at.into()))
+                .chain([("batch".to_owned(), self.batch.into())])
+                .collect(),
             device: if self.waits_every.is_some() { "cuda:0" } else { "cpu" }.to_owned(),
             parameters: Some(3 * self.layers),
             trace: self.trace,
@@ -205,7 +238,7 @@ impl Lifetimes {
         let stride = 2_400_000 / plan.layers;
         // Larger than everything else, and gone just before the step: no peak of it.
         self.add(begin - 400_000, Some(begin - 90), 1 << 30, Category::Workspace);
-        self.add(at(100_000), Some(at(9_000_000)), 4_096, Category::Input);
+        self.add(at(100_000), Some(at(9_000_000)), 512 * plan.batch, Category::Input);
         for layer in 0..plan.layers {
             let now = 1_100_000 + layer * stride;
             let freed = Some(at(7_500_000 - layer * stride));
@@ -313,11 +346,12 @@ fn moments(lifetimes: &[AllocationRow], step: i64) -> Vec<LedgerMoment> {
 
 fn phases(step: i64, plan: Plan) -> Vec<PhaseRow> {
     let phase = |kind, phase: Phase, ns| row(step, kind, phase, phase.as_str(), None, ns);
+    let share = |of_ten_ms: i64| of_ten_ms * plan.wall_ns(step) / STEP_NS;
     let mut rows: Vec<PhaseRow> =
-        PHASES.iter().map(|(of, begin, end)| phase(SpanKind::Phase, *of, end - begin)).collect();
-    rows.push(phase(SpanKind::Phase, Phase::Other, 500_000));
+        PHASES.iter().map(|(of, begin, end)| phase(SpanKind::Phase, *of, share(end - begin))).collect();
+    rows.push(phase(SpanKind::Phase, Phase::Other, share(500_000)));
     // What ran between the steps is no part of them.
-    rows.push(phase(SpanKind::Between, Phase::Validation, 77_777));
+    rows.push(phase(SpanKind::Between, Phase::Validation, plan.pass_ns(step)));
     rows.push(scope(step, Phase::Validation, "h.0", None, 66_666));
     for layer in 0..plan.layers {
         let block = format!("h.{layer}");

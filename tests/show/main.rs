@@ -7,6 +7,7 @@ mod by_scope;
 mod creep;
 mod findings;
 mod flags;
+mod gpu;
 mod made_up;
 mod peak;
 mod step;

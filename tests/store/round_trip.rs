@@ -106,11 +106,12 @@ prop_compose! {
         (device_busy_pct, cpu_wait_ns) in (option::of(0.0..100.0), option::of(number())),
         (rounding_bytes, cached_bytes, non_torch_bytes) in (option::of(number()), option::of(number()), option::of(number())),
         (transfer_ns, sync_ns, launch_ns) in (option::of(number()), option::of(number()), option::of(number())),
+        lead_ns in option::of(number()),
     ) -> StepRow {
         StepRow {
             step, warmup, started_at, wall_ns, loss, tokens, events, dropped_events, peak_bytes, peak_phase,
             difference_bytes, observer_ns, device_busy_pct, cpu_wait_ns, rounding_bytes, cached_bytes, non_torch_bytes,
-            transfer_ns, sync_ns, launch_ns,
+            transfer_ns, sync_ns, launch_ns, lead_ns,
         }
     }
 }

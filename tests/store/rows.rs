@@ -129,6 +129,7 @@ pub fn step(step: i64) -> StepRows {
         transfer_ns: None,
         sync_ns: None,
         launch_ns: None,
+        lead_ns: None,
     };
     (row, phases, moments(step, &mut dice), lifetimes(step, &mut dice))
 }

@@ -13,11 +13,10 @@ use super::show::write_json;
 use super::standing::as_it_stands;
 use super::terminal;
 use super::words::at_least;
-use crate::record::RunRow;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
-use crate::store::{StepGlance, StoreError, glance, is_being_written, run_folders};
+use crate::store::{Glance, StepGlance, StoreError, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
 Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
@@ -96,9 +95,9 @@ pub fn run(args: &ListArgs) -> Outcome {
 fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     let shown = dir.display().to_string();
     match glance(dir) {
-        Ok((run, steps)) => {
-            let rated: Vec<RatedStep> = steps.iter().map(|step| rated(&run, step)).collect();
-            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated))
+        Ok(glance) => {
+            let rates = StepRates::of(&rated(&glance));
+            ListedRun::of(shown, &as_it_stands(glance.run, dir, host), &rates)
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -117,7 +116,12 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     }
 }
 
-fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
-    let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
-    RatedStep { span: run.step_span(warmup, started_at, wall_ns, loss), tokens, peak_bytes }
+fn rated(glance: &Glance) -> Vec<RatedStep> {
+    let Glance { run, steps, between } = glance;
+    let rated = |step: &StepGlance| RatedStep {
+        span: run.step_span(step.into(), between),
+        tokens: step.tokens,
+        peak_bytes: step.peak_bytes,
+    };
+    steps.iter().map(rated).collect()
 }

@@ -21,7 +21,7 @@ use super::words::{bytes_of, mebibytes, one_of};
 use crate::plan::{
     CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, plan as make, some_of,
 };
-use crate::record::{Machine, ReferenceRates, Trace};
+use crate::record::{Machine, ReferenceRates, StepTiming, Trace};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
 
@@ -229,8 +229,14 @@ fn runs_of(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 fn read(dir: &Path) -> Result<Measured, StoreError> {
-    let dataset = Dataset::open(dir)?;
-    Ok(Measured::of(dataset.run(), &dataset.steps()?))
+    measured_of(&Dataset::open(dir)?)
+}
+
+/// What a plan takes from this run.
+pub fn measured_of(dataset: &Dataset) -> Result<Measured, StoreError> {
+    let steps = dataset.steps()?;
+    let between = dataset.between(steps.iter().map(StepTiming::from))?;
+    Ok(Measured::of(dataset.run(), &steps, &between))
 }
 
 #[cfg(test)]

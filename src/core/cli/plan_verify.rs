@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::exit::Exit;
 use super::note::note;
-use crate::plan::{Measured, Plan, Trial, Verified, run_flags, trials};
+use super::plan::measured_of;
+use crate::plan::{Plan, Trial, Verified, run_flags, trials};
 use crate::record::{Trace, count, id_tail, id_time};
 use crate::store::Dataset;
 use crate::sweep::Program;
@@ -52,7 +53,7 @@ fn put_to_the_test(
         let told = ran.reason.unwrap_or_else(|| error.to_string());
         anyhow!("stepledger run {} left no account: {told}", flags.join(" "))
     })?;
-    Ok(Verified::of(trial, &Measured::of(dataset.run(), &dataset.steps()?), plan.capacity_bytes))
+    Ok(Verified::of(trial, &measured_of(&dataset)?, plan.capacity_bytes))
 }
 
 /// Sorts by time; the tail tells apart verifications that begin in the same second.

@@ -105,7 +105,7 @@ struct Timed<'a> {
 impl<'a> Timed<'a> {
     fn of(tables: &'a RunTables) -> Result<Self, Unusable> {
         let RunTables { run, steps, phases, .. } = tables;
-        let cycles = Cycles::of(&run.step_spans(steps));
+        let cycles = Cycles::of(&run.step_spans(steps, &phases.iter().collect()));
         if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
             return Err(Unusable::NoWholeCycle);
         }

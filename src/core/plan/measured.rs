@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{LackingSteps, Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace};
+use crate::record::{
+    BetweenSteps, LackingSteps, Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace,
+};
 use crate::stats::{Cycles, median};
 use crate::theory::Checkpoint;
 
@@ -53,9 +55,10 @@ pub struct NotUsed {
 }
 
 impl Measured {
-    /// Sums up a run's rows; warm-up is left out.
-    pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
-        let cycles = Cycles::of(&run.step_spans(steps));
+    /// Sums up a run's rows; warm-up is left out. `between` are those of the `phases` table that ran between the steps, of
+    /// use only where [`RunRow::asks_between`] says so.
+    pub fn of(run: &RunRow, steps: &[StepRow], between: &BetweenSteps) -> Self {
+        let cycles = Cycles::of(&run.step_spans(steps, between));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
@@ -128,7 +131,7 @@ mod tests {
             loss: (step % 4 == 3).then_some(1.0),
             ..StepRow::default()
         };
-        let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>());
+        let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>(), &BetweenSteps::default());
         assert_eq!((measured.steps, measured.cycles, measured.step_ms), (12, 3, Some(10.0)));
     }
 }

@@ -30,6 +30,7 @@ pub use rows::{
 };
 pub use shell::shell_word;
 pub use sink::{BetweenRecords, MANY_LIFETIMES, Sink, SinkError, StepRecords};
+pub use step_spans::{BetweenSteps, StepTiming};
 pub use words::{
     Category, Detail, EvidenceLevel, Moment, Phase, RECOMPUTE, RunStatus, SpanKind, Trace, UnknownWord,
 };
@@ -38,4 +39,4 @@ pub(crate) use words::words;
 
 /// The version of the dataset's tables that this build writes. Raise it with every change of
 /// [`RunRow`], [`StepRow`], [`PhaseRow`], [`AllocationRow`], [`LedgerMoment`] or [`ExperimentRow`].
-pub const SCHEMA_VERSION: i32 = 3;
+pub const SCHEMA_VERSION: i32 = 4;

@@ -110,7 +110,7 @@ pub struct StepRow {
     pub wall_ns: i64,
     pub loss: Option<f64>,
     pub tokens: Option<i64>,
-    /// The share of the step that the device computed. On a CPU: that of forward, backward and optimizer. On a GPU an
+    /// The share of `wall_ns` that the device computed. On a CPU: that of forward, backward and optimizer. On a GPU an
     /// upper bound, since gaps between the kernels of a phase are not seen; `None` where the device was not timed.
     pub device_busy_pct: Option<f64>,
     /// What the training thread waited for data or synchronisation. On a CPU: the dataloader phase.
@@ -144,6 +144,9 @@ pub struct StepRow {
     pub transfer_ns: Option<i64>,
     pub sync_ns: Option<i64>,
     pub launch_ns: Option<i64>,
+    /// How far the host had run ahead of the device as the step ended: until the device was through with all that it had been
+    /// given in it, to 0.1 ms; 0 where it was through before. `None` on a CPU, and where it cannot be known.
+    pub lead_ns: Option<i64>,
 }
 
 /// `phases-NNNN.parquet`: one row for each phase and scope of a step, and of what ran between steps: that has

@@ -21,8 +21,8 @@ pub struct ExposureFinding {
 impl ExposureFinding {
     /// Of a step on a GPU.
     ///
-    /// - **Formula:** kernels at most: the busy share of the step's time, in which what lies between steps counts, and no
-    ///   more than the others leave of it. The largest is what is at least as long as any of the others
+    /// - **Formula:** kernels at most: the busy share of the step's time, in which all counts that the device takes after the
+    ///   step's end on the host, and no more than the others leave of it. The largest is what is at least as long as any of the others
     ///   and all of the kernels' time together: what is no kernel of that would be one of the others. And it is at least as
     ///   long as all that the three leave of the step: what is no kernel of that is idle, in the loader for one.
     /// - **Assumption:** the medians of the parts are those of one step.

@@ -6,8 +6,8 @@ use super::bottleneck::{BottleneckFinding, bottleneck};
 use super::creep::MemoryCreep;
 use super::exposure::ExposureFinding;
 use super::ledger::MomentSummary;
-use super::phases::PhaseSummary;
 use super::resources::Resources;
+use super::step_times::DEVICE_GOES_ON;
 use super::summary::Summary;
 use crate::record::{Category, Moment};
 use crate::rules::{
@@ -90,7 +90,7 @@ pub struct Abstention {
 pub fn find(summary: &Summary, asked: &Asked) -> Findings {
     let mut abstained = Vec::new();
     let step = keep("summarize-step-metrics", step_finding(summary), &mut abstained);
-    let hotspots = keep("top-hotspots", hotspots(&summary.phases), &mut abstained).unwrap_or_default();
+    let hotspots = keep("top-hotspots", hotspots(summary), &mut abstained).unwrap_or_default();
     let device_mb =
         summary.machine.memory_bytes.filter(|_| summary.device == "cpu").map(|bytes| bytes as f64 / MIB);
     let capacity_mb = asked.capacity_mb.or(device_mb);
@@ -164,8 +164,10 @@ fn rests_on_a_busy_device(zone: Zone) -> bool {
     }
 }
 
-fn hotspots(phases: &[PhaseSummary]) -> Result<Vec<Hotspot>, String> {
-    let events = phases.iter().filter(|phase| phase.calls > 0);
+/// Of all that the step's time is made of.
+fn hotspots(summary: &Summary) -> Result<Vec<Hotspot>, String> {
+    let parts = summary.phases.iter().chain(&summary.device_goes_on);
+    let events = parts.filter(|phase| phase.calls > 0);
     let events = events.map(|phase| Event::new(phase.name.to_string(), phase.total_ms, phase.calls as f64));
     let hotspots = top_hotspots(events.collect(), HOTSPOTS).map_err(|error| error.to_string())?;
     if hotspots.is_empty() { Err("no measured step".to_owned()) } else { Ok(hotspots) }
@@ -181,7 +183,8 @@ fn next_validation(
     capacity_mb: Option<f64>,
     lang: Lang,
 ) -> Result<NextValidation, String> {
-    let hotspot = hotspots.first().ok_or("no phase was timed")?;
+    let is_phase = |spot: &&Hotspot| spot.event.name != DEVICE_GOES_ON;
+    let hotspot = hotspots.iter().find(is_phase).ok_or("no phase was timed")?;
     let peak = summary.step.peak_bytes.ok_or("memory was not traced, so there is no peak to fit")?;
     let capacity_mb = capacity_mb.ok_or("the device's memory is not known; give --capacity-mb")?;
     let communication: f64 = summary

@@ -23,7 +23,7 @@ pub struct PhaseSummary {
     /// A step, the median; over whole cycles as the step's own time is.
     pub median_ms: f64,
     pub calls: i64,
-    /// Of the steps' wall time.
+    /// Of the steps' time.
     pub share_pct: f64,
     /// On the device's own clock; null where there is none.
     pub device_ms: Option<f64>,
@@ -55,7 +55,7 @@ fn summary(phase: Phase, rows: &[&PhaseRow], times: &StepTimes) -> PhaseSummary 
         total_ms: total_ns as f64 / 1e6,
         median_ms: median(&per_step).unwrap_or_default(),
         calls: rows.iter().map(|row| row.calls).sum(),
-        share_pct: if times.wall_ns > 0 { 100.0 * total_ns as f64 / times.wall_ns as f64 } else { 0.0 },
+        share_pct: times.share_pct(total_ns),
         device_ms: device_ns.map(|ns| ns as f64 / 1e6),
         lead_ms: median(&leads),
     }

@@ -46,11 +46,14 @@ mod tests {
     fn steps(waited: impl Fn(i64) -> bool) -> Vec<RatedStep> {
         let step = |step: i64| RatedStep {
             span: StepSpan {
+                step,
                 warmup: step < 4,
                 beside_host: true,
                 waited: waited(step),
                 begin_ns: step / 4 * 40_000_000 + step % 4 * 1_000_000,
                 wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
+                lead_ns: None,
+                between_ns: 0,
             },
             tokens: Some(100),
             peak_bytes: Some(step),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::phases::PhaseSummary;
 use super::summary::Account;
+use super::units::share_pct;
 use crate::record::StepRow;
 use crate::stats::{Cycles, quantile};
 
@@ -30,8 +32,8 @@ pub struct StepSummary {
     /// Null where the times are the host's.
     pub tokens_per_s: Option<f64>,
     pub tokens_per_step: Option<f64>,
-    /// The share of the step that the device computed; on a CPU, that of the compute phases. On a GPU at most: what it does
-    /// between steps is not seen, and counts.
+    /// The share of the step that the device computed; on a CPU, that of the compute phases. On a GPU at most: gaps between
+    /// kernels are not seen, and what it takes after the step's end on the host counts as a whole.
     pub device_busy_pct: Option<f64>,
     /// What the training thread waited for data or synchronisation.
     pub cpu_wait_ms: Option<f64>,
@@ -47,6 +49,9 @@ pub struct StepSummary {
 /// unsteady. Undisturbed runs of the toy models stay below 0.3 on a shared machine of two cores, and those beside another
 /// program that computes reach 0.9 to 1.5.
 const STEADY: f64 = 0.5;
+
+/// What the table of phases calls the time that a device takes when a step has ended on the host.
+pub const DEVICE_GOES_ON: &str = "device goes on";
 
 /// Fewer steps have no middle half to speak of.
 const FEWEST: usize = 5;
@@ -76,8 +81,12 @@ impl StepSummary {
 pub struct StepTimes<'a> {
     steps: &'a [StepRow],
     cycles: Cycles,
-    /// Of all the steps looked at, whether they are in a cycle or not.
-    pub wall_ns: i64,
+    /// The places of the steps looked at, whether they are in a cycle or not.
+    places: Vec<usize>,
+    /// How long those took together.
+    pub time_ns: i64,
+    /// A device of its own computed them, and its times are known.
+    beside_host: bool,
     /// In which cycle a step is, by its number.
     cycle_of: HashMap<i64, usize>,
 }
@@ -86,13 +95,15 @@ impl<'a> StepTimes<'a> {
     /// Of all measured steps, or of step `only`, which there is.
     pub fn of(account: &'a Account, only: Option<i64>) -> Self {
         let steps = account.steps.as_slice();
-        let spans = account.run.step_spans(steps);
+        let spans = account.run.step_spans(steps, &account.phases.iter().collect());
         let place = only.and_then(|only| steps.iter().position(|step| step.step == only));
         let cycles = place.map_or_else(|| Cycles::of(&spans), |place| Cycles::alone(&spans, place));
-        let looked_at = steps.iter().filter(|step| only.map_or(!step.warmup, |only| step.step == only));
+        let looked_at = |at: &usize| only.map_or(!steps[*at].warmup, |only| steps[*at].step == only);
+        let places: Vec<usize> = (0..steps.len()).filter(looked_at).collect();
         let cycle_of = cycles.places().enumerate().map(|(nth, at)| (steps[at].step, nth / cycles.length));
-        let (wall_ns, cycle_of) = (looked_at.map(|step| step.wall_ns).sum(), cycle_of.collect());
-        StepTimes { steps, cycles, wall_ns, cycle_of }
+        let (time_ns, cycle_of) = (places.iter().map(|&at| cycles.time_ns(at)).sum(), cycle_of.collect());
+        let beside_host = account.run.computes_beside_host() && cycles.told;
+        StepTimes { steps, cycles, places, time_ns, beside_host, cycle_of }
     }
 
     /// Of what took so long in these steps: the mean time a step, for each cycle that has some of it.
@@ -106,14 +117,43 @@ impl<'a> StepTimes<'a> {
         sums.into_values().map(|ns| ns as f64 / 1e6 / self.cycles.length as f64).collect()
     }
 
-    /// The share of a step's time that its device computed, at most: all that lies between it and the next counts.
+    /// What a device of its own took of these steps when they had ended on the host, where that is known: the phases, this
+    /// and nothing else add up to the steps' time.
+    pub fn device_goes_on(&self) -> Option<PhaseSummary> {
+        let ns: Vec<i64> = self.places.iter().map(|&at| self.beyond_ns(at)).collect();
+        let total_ns = ns.iter().sum();
+        self.beside_host.then(|| PhaseSummary {
+            name: DEVICE_GOES_ON.into(),
+            phase: None,
+            parent: None,
+            total_ms: total_ns as f64 / 1e6,
+            median_ms: self.cycles.median(|at| Some(self.beyond_ns(at) as f64 / 1e6)).unwrap_or_default(),
+            calls: ns.iter().filter(|ns| **ns > 0).count() as i64,
+            share_pct: self.share_pct(total_ns),
+            device_ms: None,
+            lead_ms: None,
+        })
+    }
+
+    /// Of the time of the steps looked at.
+    pub fn share_pct(&self, ns: i64) -> f64 {
+        share_pct(ns, self.time_ns)
+    }
+
+    /// Of a step's time, what is beyond its end on the host.
+    fn beyond_ns(&self, at: usize) -> i64 {
+        self.cycles.time_ns(at) - self.steps[at].wall_ns
+    }
+
+    /// The share of a step's time that its device computed, at most: what it takes after the step's end on the host counts as
+    /// a whole.
     fn busy_pct(&self, at: usize) -> Option<f64> {
-        let (within, wall_ns, time_ns) =
-            (self.steps[at].device_busy_pct?, self.steps[at].wall_ns, self.cycles.time_ns(at));
-        let beyond_ns = time_ns - wall_ns;
-        Some(match beyond_ns {
+        let (within, wall_ns) = (self.steps[at].device_busy_pct?, self.steps[at].wall_ns);
+        Some(match self.beyond_ns(at) {
             ..=0 => within,
-            _ => (within * wall_ns as f64 + 100.0 * beyond_ns as f64) / time_ns as f64,
+            beyond_ns => {
+                (within * wall_ns as f64 + 100.0 * beyond_ns as f64) / self.cycles.time_ns(at) as f64
+            }
         })
     }
 
@@ -138,7 +178,7 @@ impl<'a> StepTimes<'a> {
             min_ms: quantile(&times, 0.0),
             max_ms: quantile(&times, 1.0),
             unsteady: None,
-            total_ms: self.wall_ns as f64 / 1e6,
+            total_ms: self.time_ns as f64 / 1e6,
             tokens_per_s: self.cycles.per_second(|at| tokens(&self.steps[at])).filter(|_| told),
             tokens_per_step: middle(tokens),
             device_busy_pct: match length {

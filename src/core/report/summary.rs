@@ -65,6 +65,9 @@ pub struct Summary {
     /// Null for what is no toy model, and where no step was measured, or the host's part of it alone.
     pub products: Option<ProductRate>,
     pub phases: Vec<PhaseSummary>,
+    /// What the device took of the steps when they had ended on the host; with it the phases add up to the steps' time. Null
+    /// on a CPU, and where the times are the host's.
+    pub device_goes_on: Option<PhaseSummary>,
     pub scopes: Vec<PhaseSummary>,
     /// The step whose ledger is shown; null when memory was not traced.
     pub ledger_step: Option<i64>,
@@ -152,6 +155,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         step,
         one_step: only.and(steps.first()).map(|step| OneStep::of(step)),
         phases: sum(&phases, SpanKind::Phase, &times),
+        device_goes_on: times.device_goes_on(),
         scopes: [SpanKind::Scope, SpanKind::Node]
             .iter()
             .flat_map(|kind| sum(&phases, *kind, &times))

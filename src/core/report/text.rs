@@ -79,6 +79,7 @@ fn phases(summary: &Summary) -> String {
             table.add_row(row);
         }
     }
+    table.add_rows(summary.device_goes_on.iter().map(|beyond| phase_row(beyond, device)));
     let calls = summary.step.n.to_string();
     let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
     table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);

@@ -20,7 +20,13 @@ pub fn facts(facts: &DeviceFacts) -> Option<String> {
 
 /// Lines below the table of phases; empty on a CPU.
 pub fn times(summary: &Summary) -> String {
-    exposed(summary).into_iter().chain(lead(summary)).map(|line| format!("\n {line}")).collect()
+    let lines = [goes_on(summary), exposed(summary), lead(summary)];
+    lines.into_iter().flatten().map(|line| format!("\n {line}")).collect()
+}
+
+fn goes_on(summary: &Summary) -> Option<String> {
+    let row = summary.device_goes_on.as_ref().filter(|row| row.calls > 0)?;
+    Some(format!("{}: when a step has ended on the host, until the device is through with it", row.name))
 }
 
 /// What of a step was spent on neither computing nor nothing.

@@ -3,20 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::median;
-
-/// A step, as far as its time goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepSpan {
-    pub warmup: bool,
-    /// A device of its own computes, and goes on when the step has ended on the host.
-    pub beside_host: bool,
-    /// The host has waited in it for what computes; without a device of its own it always has.
-    pub waited: bool,
-    /// From any one instant.
-    pub begin_ns: i64,
-    pub wall_ns: i64,
-}
+use super::{StepSpan, median};
 
 /// The stretches of a run over which a step's time is known.
 ///
@@ -24,13 +11,13 @@ pub struct StepSpan {
 /// does pays for all those before. So only the time from one such wait to the next is that of the steps between, and only
 /// for all of them together.
 ///
-/// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits. Its time
-///   goes from its first instant to that of the step after it, what lies between the steps included: the device works on
-///   meanwhile, at the optimizer for one, which a loop may call when it has waited. Without a device beside the host, and
-///   after the run's last step, it goes to the stretch's own end. Kept
-///   are the measured ones of the commonest length, of two as common the longer: a lone step after a wait finds an idle
-///   device, and is another quantity than one of many.
-/// - **Assumption:** where it is the host that is slow, what the observer does between the steps counts as theirs.
+/// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits; its time is
+///   the sum of its steps' ([`StepSpan::time_ns`]): that in which a step of it was under way, on the host or on the device,
+///   which may go on when the host has waited, at the optimizer for one. What lies between steps when the device is through
+///   is none's. Kept are the measured ones of the commonest length, of two as common the longer: a lone step after a wait
+///   finds an idle device, and is another quantity than one of many.
+/// - **Assumption:** the steps are in their order, and all there: a stretch in which a number is missing is not whole, nor is
+///   one on a device of its own that begins after such a gap, as the missing step need not have waited.
 /// - **Abstains** (no cycle) where no measured stretch is whole. Where no step of the run is known to have waited, each step is a
 ///   cycle by itself, and [`told`](Cycles::told) is false: its time is the host's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +28,7 @@ pub struct Cycles {
     pub told: bool,
     /// The place of the first step of each, in order.
     begins: Vec<usize>,
-    /// Of every step of the run: until the next one begins where the device goes on until then, else until its own end.
+    /// Of every step of the run.
     times_ns: Vec<i64>,
 }
 
@@ -62,22 +49,16 @@ impl Cycles {
 
     /// One step, whatever its place in a cycle.
     pub fn alone(steps: &[StepSpan], place: usize) -> Self {
-        let waited = |at: usize| steps.get(at).is_some_and(|step| step.waited);
-        let told = waited(place) && place.checked_sub(1).is_none_or(waited);
+        let told = steps.get(place).is_some_and(|step| step.waited) && begins_after_a_wait(steps, place);
         Cycles::new(steps, 1, told, vec![place])
     }
 
     fn new(steps: &[StepSpan], length: usize, told: bool, begins: Vec<usize>) -> Self {
-        let mut times_ns: Vec<i64> = steps.iter().map(|step| step.wall_ns).collect();
-        for &begin in &begins {
-            let goes_on = told && steps[begin].beside_host;
-            let after = if goes_on { begin + length } else { begin + length - 1 };
-            for at in begin + 1..=after.min(steps.len() - 1) {
-                // Instants are kept less exactly than times.
-                times_ns[at - 1] = times_ns[at - 1].max(steps[at].begin_ns - steps[at - 1].begin_ns);
-            }
-        }
-        Cycles { length, told, begins, times_ns }
+        let time_ns = |(at, step): (usize, &StepSpan)| match told {
+            true => step.time_ns(steps.get(at + 1)),
+            false => step.wall_ns,
+        };
+        Cycles { length, told, begins, times_ns: steps.iter().enumerate().map(time_ns).collect() }
     }
 
     pub fn count(&self) -> usize {
@@ -126,11 +107,27 @@ impl Cycles {
     }
 }
 
-/// From one wait to the next. What comes after the last one is left out.
+/// From one wait to the next, with all steps between. What comes after the last one is left out.
 fn stretches(steps: &[StepSpan]) -> Vec<Range<usize>> {
-    let ends = steps.iter().enumerate().filter(|(_, step)| step.waited).map(|(at, _)| at + 1);
-    let mut begin = 0;
-    ends.map(|end| std::mem::replace(&mut begin, end)..end).collect()
+    let mut stretches = Vec::new();
+    // Where the one in progress began, while that is known.
+    let mut begin = None;
+    for at in 0..steps.len() {
+        let goes_on = || begin.filter(|_| steps[at].follows(&steps[at - 1]));
+        begin = if begins_after_a_wait(steps, at) { Some(at) } else { goes_on() };
+        stretches.extend(begin.filter(|_| steps[at].waited).map(|begin| begin..at + 1));
+    }
+    stretches
+}
+
+/// Whether the step at this place begins when all those before it are known to have been waited for.
+fn begins_after_a_wait(steps: &[StepSpan], at: usize) -> bool {
+    let step = &steps[at];
+    match at.checked_sub(1).map(|before| &steps[before]) {
+        _ if !step.beside_host => true,
+        Some(before) => before.waited && step.follows(before),
+        None => step.step == 0,
+    }
 }
 
 fn commonest(lengths: impl Iterator<Item = usize>) -> Option<usize> {
@@ -151,8 +148,16 @@ mod tests {
             through_ns = through_ns.max(begin_ns) + 10_000_000;
             let end_ns = if waited(at) { through_ns } else { begin_ns + 600_000 };
             now_ns = if waited(at) { end_ns } else { end_ns + 400_000 };
-            let (warmup, waited, wall_ns) = (at < warmup, waited(at), end_ns - begin_ns);
-            StepSpan { warmup, beside_host: true, waited, begin_ns, wall_ns }
+            StepSpan {
+                step: at as i64,
+                warmup: at < warmup,
+                beside_host: true,
+                waited: waited(at),
+                begin_ns,
+                wall_ns: end_ns - begin_ns,
+                lead_ns: Some(through_ns - end_ns),
+                between_ns: 0,
+            }
         };
         (0..count).map(&mut step).collect()
     }
@@ -204,23 +209,33 @@ mod tests {
         assert_eq!(Cycles::of(&steps).times_ms(), [10.0; 5]);
     }
 
-    /// A step waits for its loss, which takes 6, then gives the optimizer to the device, which takes 4; the host has
-    /// something else to do for 3 of them, and the next step's copy waits for the rest.
     #[test]
-    fn the_optimizer_that_runs_on_after_a_step_is_part_of_its_time() {
-        let step = |at: i64, beside_host| StepSpan {
-            warmup: at < 2,
-            beside_host,
-            waited: true,
-            begin_ns: at * 10_000_000,
-            wall_ns: 7_000_000,
+    fn a_cycle_with_a_step_missing_is_not_whole_nor_is_what_follows_it_until_a_wait() {
+        let gone = |numbers: &[i64], beside_host| {
+            let mut steps = steps(20, 0, |at| at % 4 == 3);
+            steps.retain(|step| !numbers.contains(&step.step));
+            steps.iter_mut().for_each(|step| step.beside_host = beside_host);
+            if !beside_host {
+                steps.iter_mut().for_each(|step| step.waited = true);
+            }
+            let numbers: Vec<i64> = found(&steps).1.iter().map(|&begin| steps[begin].step).collect();
+            numbers
         };
-        let times = |beside_host| {
-            let steps: Vec<StepSpan> = (0..5).map(|at| step(at, beside_host)).collect();
-            (Cycles::of(&steps).times_ms(), Cycles::alone(&steps, 3).times_ms())
-        };
-        assert_eq!(times(true), (vec![10.0, 10.0, 7.0], vec![10.0]), "the last one until its own end");
-        assert_eq!(times(false), (vec![7.0; 3], vec![7.0]));
+        assert_eq!(gone(&[5], true), [0, 8, 12, 16]);
+        assert_eq!(gone(&[6, 7, 8], true), [0, 12, 16]);
+        // Whether the missing step waited is not known.
+        assert_eq!(gone(&[7], true), [0, 12, 16]);
+        assert_eq!(gone(&[0, 1, 2, 3], true), [8, 12, 16]);
+        // A CPU is through with a step as it ends.
+        assert_eq!(gone(&[5], false).len(), 19);
+    }
+
+    #[test]
+    fn a_step_after_one_that_is_missing_is_not_told_alone() {
+        let mut steps = steps(8, 0, |_| true);
+        steps.remove(3);
+        let told = |place| Cycles::alone(&steps, place).told;
+        assert_eq!([0, 2, 3, 4].map(told), [true, true, false, true]);
     }
 
     #[test]

@@ -10,6 +10,8 @@
 
 mod bootstrap;
 mod cycles;
+#[cfg(test)]
+mod cycles_tests;
 mod drift;
 mod effective;
 mod interval;
@@ -23,11 +25,12 @@ mod relative_line;
 mod run;
 #[cfg(test)]
 mod simulation;
+mod step_span;
 mod trimmed;
 mod warmup;
 
 pub use bootstrap::{WithinRuns, within_runs};
-pub use cycles::{Cycles, StepSpan};
+pub use cycles::Cycles;
 pub use drift::{Drift, common_drift};
 pub use effective::effective_sample_size;
 pub use interval::{MeanInterval, mean_interval, student_t_quantile};
@@ -38,6 +41,7 @@ pub use relative_line::{RelativeLine, fit_relative_line};
 pub use run::{
     FEWEST_STEPS, LEAST_EFFECTIVE, RunEstimate, SLOW, SURE_STEPS, Settled, TRIM, Tails, Weakness, longer,
 };
+pub use step_span::StepSpan;
 pub use trimmed::{Trimmed, trimmed, trimmed_mean};
 pub use warmup::mser5;
 

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::Damage;
 use super::schema::Stamp;
 use crate::record::{
-    ByCategory, Category, DeviceFacts, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow,
-    RunStatus, SpanKind, Trace,
+    BetweenSteps, ByCategory, Category, DeviceFacts, FailedAllocation, LedgerMoment, Machine, Moment, Phase,
+    RunRow, RunStatus, SpanKind, Trace,
 };
 
 /// [`RunRow`] without the stamp's columns, the machine's and the device's fields beside the others, `config` and
@@ -195,6 +195,12 @@ pub struct PhaseTime {
     pub kind: SpanKind,
     pub phase: Phase,
     pub total_ns: i64,
+}
+
+impl<'a> FromIterator<&'a PhaseTime> for BetweenSteps {
+    fn from_iter<T: IntoIterator<Item = &'a PhaseTime>>(rows: T) -> Self {
+        BetweenSteps::of(rows.into_iter().map(|row| (row.step, row.kind, row.total_ns)))
+    }
 }
 
 /// One category of a [`LedgerMoment`].

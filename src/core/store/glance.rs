@@ -5,22 +5,41 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::{Dataset, StoreError};
-use crate::record::RunRow;
+use crate::record::{BetweenSteps, RunRow, StepTiming};
+
+/// A run's row, and a few columns of its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Glance {
+    pub run: RunRow,
+    pub steps: Vec<StepGlance>,
+    /// Empty where no step's time depends on it.
+    pub between: BetweenSteps,
+}
 
 /// A step, as far as a list of runs goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepGlance {
+    pub step: i64,
     pub warmup: bool,
     pub started_at: DateTime<Utc>,
     pub wall_ns: i64,
+    pub lead_ns: Option<i64>,
     pub loss: Option<f64>,
     pub tokens: Option<i64>,
     pub peak_bytes: Option<i64>,
 }
 
-/// Reads a run's row, and six columns of its steps.
-pub fn glance(dir: &Path) -> Result<(RunRow, Vec<StepGlance>), StoreError> {
+impl From<&StepGlance> for StepTiming {
+    fn from(row: &StepGlance) -> Self {
+        let StepGlance { step, warmup, started_at, wall_ns, lead_ns, loss, .. } = *row;
+        StepTiming { step, warmup, started_at, wall_ns, lead_ns, loss }
+    }
+}
+
+/// Reads a run's row, and eight columns of its steps.
+pub fn glance(dir: &Path) -> Result<Glance, StoreError> {
     let dataset = Dataset::open(dir)?;
-    let steps = dataset.rows(None)?;
-    Ok((dataset.run().clone(), steps))
+    let steps: Vec<StepGlance> = dataset.rows(None)?;
+    let between = dataset.between(steps.iter().map(StepTiming::from))?;
+    Ok(Glance { run: dataset.run().clone(), steps, between })
 }

@@ -39,7 +39,7 @@ pub use error::{Damage, StoreError};
 pub use file::replace as write_whole;
 pub use flat::PhaseTime;
 pub use folders::{Contents, contents, is_run_folder, run_folders};
-pub use glance::{StepGlance, glance};
+pub use glance::{Glance, StepGlance, glance};
 pub use known::sides_in;
 pub use liveness::{holders, is_being_written};
 pub use locate::{exactly, find_run, is_run, newest, resolve, runs_in};

@@ -7,7 +7,9 @@ use super::flat::{LedgerRow, PhaseTime, gather};
 use super::schema::Table;
 use super::writer::{OPEN_ALLOCATIONS_FILE, RUN_FILE};
 use super::{StoreError, decode};
-use crate::record::{AllocationRow, LedgerMoment, PhaseRow, RunRow, SCHEMA_VERSION, StepRow};
+use crate::record::{
+    AllocationRow, BetweenSteps, LedgerMoment, PhaseRow, RunRow, SCHEMA_VERSION, StepRow, StepTiming,
+};
 
 /// One run's dataset. Of a run that still goes on it shows what was flushed when it was opened.
 #[derive(Debug)]
@@ -56,6 +58,14 @@ impl Dataset {
     /// The times in [`phases`](Self::phases), without their names: reads half of the columns.
     pub fn phase_times(&self) -> Result<Vec<PhaseTime>, StoreError> {
         self.rows(None)
+    }
+
+    /// How long what ran between these steps took; reads nothing where no step's time depends on it.
+    pub fn between(&self, steps: impl Iterator<Item = StepTiming>) -> Result<BetweenSteps, StoreError> {
+        match self.run.asks_between(steps) {
+            true => Ok(self.phase_times()?.iter().collect()),
+            false => Ok(BetweenSteps::default()),
+        }
     }
 
     pub fn phases_of(&self, step: i64) -> Result<Vec<PhaseRow>, StoreError> {

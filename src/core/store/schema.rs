@@ -139,13 +139,16 @@ table! { "steps", StepRow {
     transfer_ns: Option<i64>,
     sync_ns: Option<i64>,
     launch_ns: Option<i64>,
+    lead_ns: Option<i64>,
 } }
 
 // Some columns of the same table.
 table! { "steps", StepGlance {
+    step: i64,
     warmup: bool,
     started_at: DateTime<Utc>,
     wall_ns: i64,
+    lead_ns: Option<i64>,
     loss: Option<f64>,
     tokens: Option<i64>,
     peak_bytes: Option<i64>,
