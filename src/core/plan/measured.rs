@@ -37,7 +37,7 @@ pub struct Measured {
     pub cycles: usize,
     /// The median of their times, means over whole cycles from one wait for the device to the next.
     pub step_ms: Option<f64>,
-    /// The median of their tokens.
+    /// The median of their tokens; `None` where they were not counted, which a count of 0 says too.
     pub tokens: Option<f64>,
     /// The highest of their peaks; `None` where memory was not traced.
     pub peak_bytes: Option<i64>,
@@ -84,7 +84,7 @@ impl Measured {
             lacks: run.lacks(steps.len()),
             cycles: cycles.count(),
             step_ms: median(&cycles.times_ms()),
-            tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)),
+            tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)).filter(|&tokens| tokens > 0.0),
             peak_bytes: highest.and_then(|step| step.peak_bytes),
             peak_phase: highest.and_then(|step| step.peak_phase),
         }
@@ -130,5 +130,16 @@ mod tests {
         };
         let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>());
         assert_eq!((measured.steps, measured.cycles, measured.step_ms), (12, 3, Some(10.0)));
+    }
+
+    /// Of no tokens there is no rate, and nothing can be told apart by it.
+    #[test]
+    fn a_count_of_no_tokens_is_none() {
+        let made = Made::default().tables("a", 0);
+        let tokens = |count: Option<i64>| {
+            let step = |step: &StepRow| StepRow { tokens: count, ..step.clone() };
+            Measured::of(&made.run, &made.steps.iter().map(step).collect::<Vec<_>>()).tokens
+        };
+        assert_eq!([Some(0), Some(64), None].map(tokens), [None, Some(64.0), None]);
     }
 }
