@@ -13,7 +13,7 @@ use super::show::write_json;
 use super::standing::as_it_stands;
 use super::terminal;
 use super::words::at_least;
-use crate::record::RunRow;
+use crate::record::{RunRow, StepsThere};
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
@@ -98,7 +98,8 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     match glance(dir) {
         Ok((run, steps)) => {
             let rated: Vec<RatedStep> = steps.iter().map(|step| rated(&run, step)).collect();
-            ListedRun::of(shown, &as_it_stands(run, dir, host), &StepRates::of(&rated))
+            let there = StepsThere::of(steps.iter().map(|step| (step.step, step.warmup)));
+            ListedRun::of(shown, &as_it_stands(run, dir, host), there, &StepRates::of(&rated))
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -118,6 +119,6 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
 }
 
 fn rated(run: &RunRow, step: &StepGlance) -> RatedStep {
-    let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes } = *step;
+    let StepGlance { warmup, started_at, wall_ns, loss, tokens, peak_bytes, .. } = *step;
     RatedStep { span: run.step_span(warmup, started_at, wall_ns, loss), tokens, peak_bytes }
 }

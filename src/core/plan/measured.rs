@@ -31,7 +31,7 @@ pub struct Measured {
     pub parameters: Option<i64>,
     /// Measured steps; the numbers below are over them.
     pub steps: usize,
-    /// Those of them that are gone.
+    /// What is known of steps that are gone.
     pub lacks: Option<LackingSteps>,
     /// Whole cycles of them, from one wait for the device to the next: as many times are known.
     pub cycles: usize,
@@ -55,6 +55,7 @@ pub struct NotUsed {
 impl Measured {
     /// Sums up a run's rows; warm-up is left out.
     pub fn of(run: &RunRow, steps: &[StepRow]) -> Self {
+        let lacks = run.lacks(steps.into());
         let cycles = Cycles::of(&run.step_spans(steps));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
@@ -81,7 +82,7 @@ impl Measured {
             },
             parameters: run.parameters,
             steps: steps.len(),
-            lacks: run.lacks(steps.len()),
+            lacks,
             cycles: cycles.count(),
             step_ms: median(&cycles.times_ms()),
             tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)).filter(|&tokens| tokens > 0.0),

@@ -10,6 +10,7 @@ use crate::record::RunRow;
 /// A step, as far as a list of runs goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepGlance {
+    pub step: i64,
     pub warmup: bool,
     pub started_at: DateTime<Utc>,
     pub wall_ns: i64,
@@ -18,7 +19,7 @@ pub struct StepGlance {
     pub peak_bytes: Option<i64>,
 }
 
-/// Reads a run's row, and six columns of its steps.
+/// Reads a run's row, and seven columns of its steps.
 pub fn glance(dir: &Path) -> Result<(RunRow, Vec<StepGlance>), StoreError> {
     let dataset = Dataset::open(dir)?;
     let steps = dataset.rows(None)?;

@@ -143,6 +143,7 @@ table! { "steps", StepRow {
 
 // Some columns of the same table.
 table! { "steps", StepGlance {
+    step: i64,
     warmup: bool,
     started_at: DateTime<Utc>,
     wall_ns: i64,
