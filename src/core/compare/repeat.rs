@@ -63,6 +63,16 @@ pub fn completed(run: &RunRow) -> Result<(), Unusable> {
 }
 
 impl Repeat {
+    /// Whether rows of the `phases` table are gone, so that the times of phases are not known.
+    pub(super) fn lacks_phases(&self) -> bool {
+        self.phases.iter().all(Option::is_none)
+    }
+
+    /// Whether the ledger of the step of the peak is gone, though memory was traced.
+    pub(super) fn lacks_ledger(&self) -> bool {
+        self.peak_bytes.is_some() && self.ledger.is_empty()
+    }
+
     /// What runs are put in order by: their start, then their id.
     pub fn when(&self) -> (DateTime<Utc>, &str) {
         (self.started_at, &self.run_id)
@@ -150,8 +160,13 @@ fn accumulation_cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
 }
 
 /// Of each phase, over the whole cycles of the steps `kept`, for one step. A step in which it did not run counts as one
-/// in which it took no time.
+/// in which it took no time, unless no phase of the step is there at all: a step has what is left of it, `other`.
 fn phase_times(phases: &[PhaseTime], kept: &[i64], cycle: usize) -> [Option<f64>; Phase::ALL.len()] {
+    let known: HashSet<i64> =
+        phases.iter().filter(|row| row.kind == SpanKind::Phase).map(|row| row.step).collect();
+    if !kept.iter().all(|step| known.contains(step)) {
+        return [None; Phase::ALL.len()];
+    }
     let cycles = kept.len() / cycle;
     let places = kept.iter().take(cycles * cycle).enumerate();
     let places: HashMap<i64, usize> = places.map(|(place, step)| (*step, place / cycle)).collect();
