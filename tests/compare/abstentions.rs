@@ -85,6 +85,9 @@ fn steps_of_other_sizes_need_a_count_of_their_tokens() {
     }
     let nested = |size: i64| base.clone().with("train", json!({ "batch": size }));
     abstains(&nested(4), &nested(8), &["(train.batch)"]);
+    // What only sounds like it is no size.
+    let [with, without] = [true, false].map(|norm| base.clone().with("batch_norm", json!(norm)));
+    assert_eq!(compared(5, &with, &without)["abstained"], false);
     // Where nothing says so, it is said that nobody knows.
     let found = compared(5, &base, &base);
     assert!(found["notes"].to_string().contains("tokens were not counted"), "{found}");

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::made_up::Made;
+use super::program::Runs;
 use super::{Said, compare, repeated};
 
 fn slower(factor: f64) -> Made {
@@ -77,5 +78,40 @@ fn without_memory_on_both_sides_a_condition_on_bytes_cannot_be_told() {
     let candidate = Made { trace: stepledger::record::Trace::Phases, ..Made::usual() };
     let said = gate(&candidate, 5, &["peak>+1%"]);
     assert_eq!(said.code, Some(3), "{}", said.stdout);
-    assert!(said.json()["gate"][0]["why"].as_str().unwrap().contains("--trace allocations"));
+    let why = said.json()["gate"][0]["why"].clone();
+    assert_eq!(why, "memory was not traced on the candidate; run it with --trace allocations");
+}
+
+/// Takes the parts of a table away from the runs of a side.
+fn rob(runs: &Runs, side: &str, table: &str) {
+    for run in std::fs::read_dir(runs.file(side)).unwrap() {
+        std::fs::remove_file(run.unwrap().path().join(format!("{table}-0001.parquet"))).unwrap();
+    }
+}
+
+#[test]
+fn parts_that_are_gone_are_told_for_what_they_are() {
+    let flags =
+        ["--json", "--fail-if", "activation>+1%", "--fail-if", "optimizer>+1%", "--fail-if", "peak>+1%"];
+    let runs = repeated(3, &Made::usual(), &Made::usual());
+    rob(&runs, "candidate", "ledger");
+    rob(&runs, "base", "phases");
+    let found = compare(&runs, &flags).json();
+    let [activation, optimizer, peak] = [0, 1, 2].map(|at| &found["gate"][at]);
+    assert_eq!(
+        activation["why"],
+        "no run of the candidate has a ledger at forward_end, though memory was traced"
+    );
+    assert_eq!(optimizer["why"], "not every run of the base has optimizer");
+    assert_eq!(peak["outcome"], "passes", "{peak}");
+    let notes = found["notes"].to_string();
+    for part in [
+        "not all phases of 3 of 6 runs (",
+        "the ledger of the step with the peak is not there of 3 of 6 runs",
+    ] {
+        assert!(notes.contains(part), "{notes}");
+    }
+    rob(&runs, "base", "ledger");
+    let text = compare(&runs, &[]).stdout;
+    assert!(text.contains("no run's ledger is there") && !text.contains("not traced"), "{text}");
 }

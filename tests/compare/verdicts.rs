@@ -43,6 +43,13 @@ fn three_pairs_are_provisional() {
     assert!(text.contains("slower, provisionally") && text.contains("5 pairs would be enough"), "{text}");
 }
 
+/// How many pairs it takes is said once.
+#[test]
+fn three_pairs_that_tell_nothing_are_told_one_number_of_pairs() {
+    let text = compare(&repeated(3, &Made::usual(), &slower(1.013)), &[]).stdout;
+    assert!(text.contains("cannot tell") && !text.contains("would be enough"), "{text}");
+}
+
 #[test]
 fn one_run_a_side_has_an_interval_within_the_runs_and_no_verdict() {
     let found = compared(1, &Made::usual(), &slower(1.2));

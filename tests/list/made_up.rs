@@ -87,9 +87,15 @@ impl MadeUp {
     }
 
     fn run(&self) -> RunRow {
-        let config = json!({
+        let mut config = json!({
             "batch": self.batch, "checkpoint": "none", "steps": 3, "dtype": "f32", "loader": { "workers": self.workers },
         });
+        if self.program == "gpt" {
+            // As a toy model's own loop has it.
+            config["model"] = self.program.into();
+            config["warmup"] = 1.into();
+            config["loader_delay_ms"] = 0.into();
+        }
         let memory_bytes = self.memory_gib.map(|gib| gib << 30);
         RunRow {
             schema_version: SCHEMA_VERSION,

@@ -228,7 +228,7 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
         ("--capacity-mb 64 --dropout 0.1", &["without dropout", "--from"]),
         ("--capacity-mb 64 --model mlp --heads 4", &["--heads 4: the MLP has no attention"]),
         ("--device cuda", &["memory of cuda", "--capacity-mb"]),
-        ("--capacity-mb 64 --checkpoint every:9", &["every:9", "none, full, selective, every:2"]),
+        ("--capacity-mb 64 --checkpoint every:9", &["--checkpoint every:9: allowed: every:1 to every:4"]),
         ("--capacity-mb 64 --from nowhere", &["nowhere"]),
         ("--capacity-mb 64 --from empty", &["no run in empty"]),
         ("--capacity-mb 64 --from runs", &["made_up again, with batch 2, checkpoint none"]),
@@ -239,6 +239,48 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
         assert_eq!((code, text.as_str()), (Some(2), ""), "{flags}: {errors}");
         assert!(parts.iter().all(|part| errors.contains(part)), "{flags}: {errors}");
     }
+}
+
+/// What is planned is to be run.
+#[test]
+fn what_no_run_can_be_told_is_not_planned_for() {
+    let runs = Runs::new();
+    for (flags, told) in [
+        ("--heads 3", "--heads 3: --width 128 must be a multiple of it"),
+        ("--lr nan", "--lr NaN: allowed: any number above 0"),
+        ("--layers 5000", "--layers 5000: allowed: 1 to 4096"),
+        ("--layers 0", "--layers 0: allowed: 1 to 4096"),
+        ("--layers -1", "--layers -1: allowed: 1 to 4096"),
+        ("--width 0", "--width 0: allowed: 1 to"),
+        ("--seq 0", "--seq 0: allowed: 1 to"),
+        ("--accumulate 0", "--accumulate 0: allowed: 1 to"),
+        ("--threads 0", "--threads 0: allowed: 1 to"),
+        ("--dropout 2", "--dropout 2: allowed: from 0 to below 1"),
+        ("--betas 0.9", "--betas [0.9]: allowed: two numbers"),
+        ("--adamw kernel", "takes --device cuda"),
+        ("--device tpu", "--device tpu: allowed: cpu, cuda"),
+    ] {
+        let (code, text, errors) = outcome(&runs, &format!("--capacity-mb 64 {flags}"));
+        assert_eq!((code, text.as_str()), (Some(2), ""), "{flags}: {errors}");
+        assert!(errors.contains(told), "{flags}: {errors}");
+    }
+}
+
+/// Beside runs the setting is theirs, and a flag that only chooses among them is held to nothing else.
+#[test]
+fn what_is_asked_beside_runs_is_held_to_their_setting() {
+    let runs = Runs::new();
+    let made = |id, batch| MadeUp { program: "gpt", ..MadeUp::new(id, 0, batch) };
+    for (id, batch) in [("a", 1), ("b", 2), ("c", 4)] {
+        made(id, batch).write(&runs.file("toys"));
+        MadeUp::new(id, 0, batch).write(&runs.file("own"));
+    }
+    let (code, _, errors) = outcome(&runs, "--capacity-mb 48 --from toys --steps 0");
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("--steps 0: allowed: 1 to"), "{errors}");
+    // Four heads, `run`'s own, are not these runs'.
+    let (code, _, errors) = outcome(&runs, "--capacity-mb 48 --from own --width 98");
+    assert_eq!(code, Some(0), "{errors}");
 }
 
 #[test]

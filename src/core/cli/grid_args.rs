@@ -54,17 +54,23 @@ pub struct GridArgs {
 /// The run that these flags of `stepledger run` make, or why they make none. Whether it fits the machine is left to the
 /// run itself, for which that is a result.
 pub fn setup(args: &[String]) -> Result<Setup, String> {
-    let command = RunArgs::augment_args(Command::new("stepledger run").no_binary_name(true));
-    let matches = command.try_get_matches_from(args);
-    let run =
-        matches.and_then(|matches| RunArgs::from_arg_matches(&matches)).map_err(|error| in_short(&error))?;
-    run.check(None).map_err(|error| error.to_string())?;
+    let run = checked(args)?;
     for (flag, file) in [("--data", &run.training.data), ("--init", &run.files.init)] {
         if let Some(file) = file.as_ref().filter(|file| !file.is_file()) {
             return Err(format!("{flag} {}: there is no such file", file.display()));
         }
     }
     run.setup().map_err(|error| error.to_string())
+}
+
+/// These flags, read and checked as `stepledger run` does it, but for its files.
+pub fn checked(args: &[String]) -> Result<RunArgs, String> {
+    let command = RunArgs::augment_args(Command::new("stepledger run").no_binary_name(true));
+    let matches = command.try_get_matches_from(args);
+    let run =
+        matches.and_then(|matches| RunArgs::from_arg_matches(&matches)).map_err(|error| in_short(&error))?;
+    run.check(None).map_err(|error| error.to_string())?;
+    Ok(run)
 }
 
 /// What clap has to say, without how to use it.

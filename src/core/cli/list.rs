@@ -13,6 +13,7 @@ use super::show::write_json;
 use super::standing::as_it_stands;
 use super::terminal;
 use super::words::at_least;
+use crate::record::StepsThere;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
@@ -96,8 +97,9 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     let shown = dir.display().to_string();
     match glance(dir) {
         Ok(glance) => {
+            let there = StepsThere::of(glance.steps.iter().map(|step| (step.step, step.warmup)));
             let rates = StepRates::of(&rated(&glance));
-            ListedRun::of(shown, &as_it_stands(glance.run, dir, host), &rates)
+            ListedRun::of(shown, &as_it_stands(glance.run, dir, host), there, &rates)
         }
         Err(error) => {
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

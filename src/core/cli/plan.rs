@@ -11,19 +11,22 @@ use serde_json::{Map, Value};
 use super::calibrate::calibrated;
 use super::exit::{DONE, Exit, FAILED, Outcome};
 use super::given::Given;
+use super::grid_args::checked;
 use super::machine;
 use super::plan_verify::verify;
 use super::run_args::{ModelArgs, TrainingArgs};
+use super::run_setup::setup;
 use super::settings::settings;
 use super::show::write_json;
 use super::terminal;
 use super::words::{bytes_of, mebibytes, one_of};
 use crate::plan::{
-    CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, plan as make, some_of,
+    CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, plan as make, run_flags, some_of,
 };
 use crate::record::{Machine, ReferenceRates, StepTiming, Trace};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
+use crate::theory::ModelKind;
 
 const AFTER_HELP: &str = "\
 Without --from the answer comes from the toy models' closed forms alone: what fits is exact; how fast it is is not \
@@ -113,6 +116,9 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     if args.base.named.contains("batch") {
         return Err(Exit::input("--batch is what `plan` finds: leave it out, and give --capacity-mb"));
     }
+    if args.from.is_empty() {
+        setup(model, training).and_then(|setup| setup.check(None)).map_err(Exit::input)?;
+    }
     model.check_attention().map_err(Exit::input)?;
     let config = settings(model, training);
     let (runs, unreadable) = measured(&args.from)?;
@@ -125,12 +131,30 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     let (device, defaults) = (training.device.clone(), defaults()?);
     // Another run may be of another machine.
     let used = first_used(&runs, &given, &defaults).map_err(Exit::input)?;
+    used.map_or(Ok(()), |run| check_beside(run, &given, &defaults)).map_err(Exit::input)?;
     let (capacity_bytes, capacity_from) = capacity(args.capacity_mb, &device, used)?;
     let rates = match used {
         Some(run) => rates(&run.machine, &run.device, run.machine.torch_threads),
         None => rates(&machine::identity(), &device, config.get("threads").and_then(Value::as_i64)),
     };
     Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, rates, runs }, unreadable))
+}
+
+/// Refuses what no run can be told together with the setting that this one, of a toy model, was made with.
+fn check_beside(
+    run: &Measured,
+    given: &Map<String, Value>,
+    defaults: &Map<String, Value>,
+) -> Result<(), String> {
+    if run.program.parse::<ModelKind>().is_err() {
+        return Ok(());
+    }
+    let mut config = run.config.clone();
+    config.extend(given.iter().filter(|(field, _)| run.config.contains_key(*field)).map(owned));
+    let checkpoint = given.get("checkpoint").and_then(Value::as_str);
+    let mut flags = run_flags(&config, defaults, 1, checkpoint);
+    flags.extend(["--device".to_owned(), run.device.clone()]);
+    checked(&flags).map(|_| ())
 }
 
 /// What this device of the machine was measured to do.

@@ -19,24 +19,28 @@ impl RunArgs {
 
     /// The run that is asked for.
     pub fn setup(&self) -> Result<Setup, SetupError> {
-        let RunArgs { model, training, .. } = self;
-        model.check_attention()?;
-        Ok(Setup {
-            shape: shape(model, training),
-            heads: model.heads(),
-            steps: training.steps,
-            warmup: training.warmup,
-            sync_every: training.sync_every,
-            dropout: model.dropout,
-            lr: training.lr,
-            betas: training.two_betas()?,
-            eps: training.eps,
-            weight_decay: training.weight_decay,
-            pin_memory: training.pin_memory,
-            async_copy: training.async_copy,
-            on_cpu: is_cpu(&training.device)?,
-        })
+        setup(&self.model, &self.training)
     }
+}
+
+/// The run that these flags ask for.
+pub fn setup(model: &ModelArgs, training: &TrainingArgs) -> Result<Setup, SetupError> {
+    model.check_attention()?;
+    Ok(Setup {
+        shape: shape(model, training),
+        heads: model.heads(),
+        steps: training.steps,
+        warmup: training.warmup,
+        sync_every: training.sync_every,
+        dropout: model.dropout,
+        lr: training.lr,
+        betas: training.two_betas()?,
+        eps: training.eps,
+        weight_decay: training.weight_decay,
+        pin_memory: training.pin_memory,
+        async_copy: training.async_copy,
+        on_cpu: is_cpu(&training.device)?,
+    })
 }
 
 impl ModelArgs {

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::memory::CategoryBytes;
 use super::metrics::{byte_changes, change_pct, find};
 use super::pct::{range_pct, signed_pct};
 use super::{Comparison, Metric};
@@ -126,20 +127,41 @@ fn told(Change { low, high }: Change) -> String {
 /// What is known of a metric's change, or why nothing is.
 fn change(comparison: &Comparison, name: &str) -> Result<Change, String> {
     if let Ok(category) = name.parse::<Category>() {
-        let bytes = comparison.bytes.0.iter().find(|(of, _)| *of == category);
-        let spans = bytes.and_then(|(_, bytes)| bytes.spans.0.zip(bytes.spans.1));
-        return spans.map(bytes_change).ok_or_else(not_traced);
+        let bytes = comparison.bytes.0.iter().find(|(of, _)| *of == category).map(|(_, bytes)| bytes);
+        let spans = bytes.and_then(|bytes| bytes.spans.0.zip(bytes.spans.1));
+        return spans.map(bytes_change).ok_or_else(|| no_bytes(comparison, bytes));
     }
     let metric = find(&comparison.metrics, name);
     if name == "peak" {
-        return metric.and_then(|metric| metric.exact).map(bytes_change).ok_or_else(not_traced);
+        let exact = metric.and_then(|metric| metric.exact);
+        return exact.map(bytes_change).ok_or_else(|| no_bytes(comparison, None));
     }
-    let metric = metric.ok_or_else(|| format!("neither side has a {name}"))?;
+    let metric = metric.ok_or_else(|| format!("no run of either side has {name}"))?;
     if comparison.abstained { Err(comparison.reason.clone()) } else { interval(metric) }
 }
 
-fn not_traced() -> String {
-    "memory was not traced on both sides; run both with --trace allocations".to_owned()
+/// Why a side has no peak, or no bytes of a category.
+fn no_bytes(comparison: &Comparison, bytes: Option<&CategoryBytes>) -> String {
+    let peak = find(&comparison.metrics, "peak");
+    let peaks = [peak.and_then(|peak| peak.base), peak.and_then(|peak| peak.candidate)];
+    match peaks {
+        [None, None] => "memory was not traced on either side; run both with --trace allocations".to_owned(),
+        [None, Some(_)] => untraced("base"),
+        [Some(_), None] => untraced("candidate"),
+        [Some(_), Some(_)] => {
+            let lacking = match bytes.map(|bytes| (bytes.base, bytes.candidate)) {
+                Some((Some(_), None)) => "the candidate",
+                Some((None, Some(_))) => "the base",
+                _ => "either side",
+            };
+            let moment = bytes.map(|bytes| format!(" at {}", bytes.moment)).unwrap_or_default();
+            format!("no run of {lacking} has a ledger{moment}, though memory was traced")
+        }
+    }
+}
+
+fn untraced(side: &str) -> String {
+    format!("memory was not traced on the {side}; run it with --trace allocations")
 }
 
 /// From nothing to something is beyond any limit.
@@ -154,7 +176,11 @@ fn bytes_change((base, candidate): (super::memory::Span, super::memory::Span)) -
 fn interval(metric: &Metric) -> Result<Change, String> {
     let ends = metric.low_pct.zip(metric.high_pct);
     let change = ends.map(|(low, high)| Change { low, high });
-    change.ok_or_else(|| format!("only one side has a {}, or none in every run", metric.name))
+    change.ok_or_else(|| match (metric.base, metric.candidate) {
+        (None, _) => format!("not every run of the base has {}", metric.name),
+        (_, None) => format!("not every run of the candidate has {}", metric.name),
+        _ => format!("these runs give no interval of {}", metric.name),
+    })
 }
 
 #[cfg(test)]

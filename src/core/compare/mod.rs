@@ -26,6 +26,7 @@ mod side;
 #[cfg(test)]
 mod simulation;
 mod sound;
+mod step_size;
 mod verdict;
 
 pub use comparison::{Comparison, Repeats, compare};

@@ -37,6 +37,8 @@ pub fn notes(
         host_times(&runs),
         uncounted(&runs),
         varying_peaks(&base, &candidate),
+        no_phases(&runs),
+        no_ledger(&runs),
         no_noise(noise),
         noise.and_then(|noise| noise_of_others(&runs, margin, noise)),
     ];
@@ -57,11 +59,40 @@ fn late(role: &str, runs: &[&Repeat]) -> Option<String> {
 fn unsound(runs: &[&Repeat], margin: Margin) -> Option<String> {
     let unsound: Vec<&str> =
         runs.iter().filter(|run| why_unsound(run, margin).is_some()).map(|run| run.run_id.as_str()).collect();
-    let rest = unsound.len().saturating_sub(NAMED);
-    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    let named = unsound.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let are = if unsound.len() == 1 { "is no sound unit" } else { "are no sound units" };
-    (!unsound.is_empty()).then(|| format!("{} of {} runs {are}: {named}{rest}", unsound.len(), runs.len()))
+    (!unsound.is_empty())
+        .then(|| format!("{} of {} runs {are}: {}", unsound.len(), runs.len(), named(&unsound)))
+}
+
+/// The first of them, and how many more there are.
+fn named(ids: &[&str]) -> String {
+    let rest = ids.len().saturating_sub(NAMED);
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    ids.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ") + &rest
+}
+
+fn no_phases(runs: &[&Repeat]) -> Option<String> {
+    lacking(runs, Repeat::lacks_phases).map(|lacking| {
+        format!(
+            "not all phases of {lacking} are there, and their times are not compared; bring the missing \
+             phases-….parquet back, or leave such runs out"
+        )
+    })
+}
+
+fn no_ledger(runs: &[&Repeat]) -> Option<String> {
+    lacking(runs, Repeat::lacks_ledger).map(|lacking| {
+        format!(
+            "memory was traced, but the ledger of the step with the peak is not there of {lacking}: nothing is known \
+             of its bytes by category; bring the missing ledger-….parquet back, or leave such runs out"
+        )
+    })
+}
+
+/// How many of the runs lack something, and which.
+fn lacking(runs: &[&Repeat], lacks: fn(&Repeat) -> bool) -> Option<String> {
+    let ids: Vec<&str> = runs.iter().filter(|run| lacks(run)).map(|run| run.run_id.as_str()).collect();
+    (!ids.is_empty()).then(|| format!("{} of {} runs ({})", ids.len(), runs.len(), named(&ids)))
 }
 
 fn unknown_overhead(runs: &[&Repeat]) -> Option<String> {

@@ -63,6 +63,16 @@ pub fn completed(run: &RunRow) -> Result<(), Unusable> {
 }
 
 impl Repeat {
+    /// Whether rows of the `phases` table are gone, so that the times of phases are not known.
+    pub(super) fn lacks_phases(&self) -> bool {
+        self.phases.iter().all(Option::is_none)
+    }
+
+    /// Whether the ledger of the step of the peak is gone, though memory was traced.
+    pub(super) fn lacks_ledger(&self) -> bool {
+        self.peak_bytes.is_some() && self.ledger.is_empty()
+    }
+
     /// What runs are put in order by: their start, then their id.
     pub fn when(&self) -> (DateTime<Utc>, &str) {
         (self.started_at, &self.run_id)
@@ -73,7 +83,7 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
-        run.lacks(measured.len()).map_or(Ok(()), Err)?;
+        run.lacks(steps.as_slice().into()).map_or(Ok(()), Err)?;
         let timed = Timed::of(tables)?;
         let (time, settled) = timed.estimate(steps.len())?;
         let kept: Vec<i64> = timed.steps[settled.warmup..].iter().map(|step| step.step).collect();
@@ -150,8 +160,13 @@ fn accumulation_cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
 }
 
 /// Of each phase, over the whole cycles of the steps `kept`, for one step. A step in which it did not run counts as one
-/// in which it took no time.
+/// in which it took no time, unless no phase of the step is there at all: a step has what is left of it, `other`.
 fn phase_times(phases: &[PhaseTime], kept: &[i64], cycle: usize) -> [Option<f64>; Phase::ALL.len()] {
+    let known: HashSet<i64> =
+        phases.iter().filter(|row| row.kind == SpanKind::Phase).map(|row| row.step).collect();
+    if !kept.iter().all(|step| known.contains(step)) {
+        return [None; Phase::ALL.len()];
+    }
     let cycles = kept.len() / cycle;
     let places = kept.iter().take(cycles * cycle).enumerate();
     let places: HashMap<i64, usize> = places.map(|(place, step)| (*step, place / cycle)).collect();
@@ -235,13 +250,15 @@ mod tests {
     #[test]
     fn a_run_whose_steps_are_partly_gone_is_no_repeat() {
         let mut tables = Made { steps: 96, ..Made::default() }.tables("a", 0);
-        tables.run.config.insert("steps".to_owned(), 96.into());
-        tables.steps.drain(..31);
-        // What another program means by its steps is not known.
+        let lost = tables.steps.split_off(65);
+        // That the last ones are gone does not show.
         assert!(Repeat::of(&tables).is_ok());
-        tables.run.program = "gpt".to_owned();
+        tables.steps.extend(lost.into_iter().skip(11));
         let why = Repeat::of(&tables).unwrap_err().to_string();
-        assert!(why.starts_with("65 of its 96 measured steps are there; bring"), "{why}");
+        assert!(
+            why.starts_with("85 of its first 96 steps are there, and step 65 is missing; bring"),
+            "{why}"
+        );
     }
 
     #[test]

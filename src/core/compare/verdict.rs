@@ -7,6 +7,7 @@ use super::repeat::Repeat;
 use super::schedule::{apart, overlap};
 use super::setting::{Difference, FieldKind};
 use super::sound::{drifting, unsound};
+use super::step_size::is_step_size;
 use crate::record::{EvidenceLevel, words};
 use crate::stats::{ENOUGH_PAIRS, FEWEST_PAIRS, Paired, Place, judge_pairs};
 
@@ -117,16 +118,9 @@ fn forbidden(differs: &[Difference]) -> Option<String> {
     sentences.into_iter().find_map(sentence)
 }
 
-/// Whether a field says how many samples a step has, by any of the names it goes by: `batch_size`,
-/// `train.micro_batch`, `grad_accum_steps`.
-fn is_step_size(field: &str) -> bool {
-    let field = field.to_lowercase();
-    ["batch", "accum"].iter().any(|part| field.contains(part))
-}
-
 /// Steps of different sizes whose tokens nobody counted.
 fn uncounted(pairs: &Pairs, differs: &[Difference]) -> Option<String> {
-    let size = differs.iter().find(|difference| is_step_size(&difference.field))?;
+    let size = differs.iter().find(|difference| is_step_size(difference))?;
     let counted = |run: &Repeat| run.tokens_per_step.is_some();
     let all = pairs.iter().all(|(base, candidate)| counted(base) && counted(candidate));
     (!all).then(|| {
@@ -185,17 +179,4 @@ fn across(paired: &Paired, span: &str, margin: Margin) -> String {
         }
     };
     format!("the interval, {span}, lies across an end of the margin, {}; {way_out}", margin.told())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_s_size_has_many_names() {
-        for field in ["batch", "batch_size", "train.microBatch", "accumulate", "grad_accum_steps"] {
-            assert!(is_step_size(field), "{field}");
-        }
-        assert!(!is_step_size("layers") && !is_step_size("lr"));
-    }
 }

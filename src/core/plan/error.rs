@@ -41,9 +41,26 @@ pub enum PlanError {
 
     #[error(
         "one batch is not enough to plan from, and there is no theory of this program: measure each policy at a \
-         second batch:{}{}", commands.iter().map(|command| format!("\n  {command}")).collect::<String>(), unless_empty("\nNot used:", not_used)
+         second batch:{}{}",
+        lines(commands),
+        unless_empty("\nNot used:", not_used)
     )]
     OneBatch { commands: Vec<String>, not_used: Vec<NotUsed> },
+
+    #[error(
+        "memory was not traced in these runs, so that nothing tells what fits, and there is no theory of this \
+         program: run them again with --trace allocations, a loop of your own with `Options::trace`{}",
+        unless_empty("\nNot used:", .0)
+    )]
+    NoPeak(Vec<NotUsed>),
+
+    #[error(
+        "the peak does not grow with the batch in these runs, so that they tell no largest batch, and there is no \
+         theory of this program: measure larger batches:{}{}",
+        lines(commands),
+        unless_empty("\nNot used:", not_used)
+    )]
+    FlatPeak { commands: Vec<String>, not_used: Vec<NotUsed> },
 
     #[error("checkpointing policy {asked:?} is none of those there are to plan with: {known}")]
     NoSuchPolicy { asked: String, known: String },
@@ -61,6 +78,10 @@ pub fn more_than_told(runs: usize) -> Option<usize> {
 pub fn some_of(lines: impl ExactSizeIterator<Item = String>) -> String {
     let more = more_than_told(lines.len()).map(|more| format!("\n  and {more} more"));
     lines.take(RUNS_TOLD).map(|line| format!("\n  {line}")).chain(more).collect()
+}
+
+fn lines(commands: &[String]) -> String {
+    commands.iter().map(|command| format!("\n  {command}")).collect()
 }
 
 fn list(runs: &[NotUsed]) -> String {

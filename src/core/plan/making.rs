@@ -9,6 +9,7 @@ use super::evidence::Evidence;
 use super::fit::CONFIDENCE;
 use super::measured::{Measured, NotUsed, canonical};
 use super::missing::missing;
+use super::no_largest::no_largest_batch;
 use super::placement::{Placement, placement};
 use super::policy::PolicyPlan;
 use super::rank::{Best, RankedBy, Ranking, RunnerUp, rank};
@@ -128,8 +129,7 @@ pub fn plan(request: &Request) -> Result<Plan, PlanError> {
         })
         .collect();
     if policies.iter().all(|policy| policy.max_batch.is_none()) {
-        let commands = policies.into_iter().filter_map(|policy| policy.needs).collect();
-        return Err(PlanError::OneBatch { commands, not_used });
+        return Err(no_largest_batch(&evidence, policies, not_used));
     }
     let Ranking { by: ranked_by, best, runner_up, evidence } = rank(&policies, &commands);
     Ok(Plan {

@@ -33,13 +33,13 @@ pub struct Measured {
     pub parameters: Option<i64>,
     /// Measured steps; the numbers below are over them.
     pub steps: usize,
-    /// Those of them that are gone.
+    /// What is known of steps that are gone.
     pub lacks: Option<LackingSteps>,
     /// Whole cycles of them, from one wait for the device to the next: as many times are known.
     pub cycles: usize,
     /// The median of their times, means over whole cycles from one wait for the device to the next.
     pub step_ms: Option<f64>,
-    /// The median of their tokens.
+    /// The median of their tokens; `None` where they were not counted, which a count of 0 says too.
     pub tokens: Option<f64>,
     /// The highest of their peaks; `None` where memory was not traced.
     pub peak_bytes: Option<i64>,
@@ -58,6 +58,7 @@ impl Measured {
     /// Sums up a run's rows; warm-up is left out. `between` are those of the `phases` table that ran between the steps, of
     /// use only where [`RunRow::asks_between`] says so.
     pub fn of(run: &RunRow, steps: &[StepRow], between: &BetweenSteps) -> Self {
+        let lacks = run.lacks(steps.into());
         let cycles = Cycles::of(&run.step_spans(steps, between));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
@@ -84,10 +85,10 @@ impl Measured {
             },
             parameters: run.parameters,
             steps: steps.len(),
-            lacks: run.lacks(steps.len()),
+            lacks,
             cycles: cycles.count(),
             step_ms: median(&cycles.times_ms()),
-            tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)),
+            tokens: middle(|step| step.tokens.map(|tokens| tokens as f64)).filter(|&tokens| tokens > 0.0),
             peak_bytes: highest.and_then(|step| step.peak_bytes),
             peak_phase: highest.and_then(|step| step.peak_phase),
         }
@@ -133,5 +134,17 @@ mod tests {
         };
         let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>(), &BetweenSteps::default());
         assert_eq!((measured.steps, measured.cycles, measured.step_ms), (12, 3, Some(10.0)));
+    }
+
+    /// Of no tokens there is no rate, and nothing can be told apart by it.
+    #[test]
+    fn a_count_of_no_tokens_is_none() {
+        let made = Made::default().tables("a", 0);
+        let tokens = |count: Option<i64>| {
+            let step = |step: &StepRow| StepRow { tokens: count, ..step.clone() };
+            let steps: Vec<StepRow> = made.steps.iter().map(step).collect();
+            Measured::of(&made.run, &steps, &BetweenSteps::default()).tokens
+        };
+        assert_eq!([Some(0), Some(64), None].map(tokens), [None, Some(64.0), None]);
     }
 }

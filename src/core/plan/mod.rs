@@ -31,6 +31,7 @@ mod lost;
 mod making;
 mod measured;
 mod missing;
+mod no_largest;
 mod notes;
 mod placement;
 mod policy;

@@ -185,8 +185,15 @@ fn a_peak_that_does_not_grow_tells_no_largest_batch() {
         peak_phase: Some(Phase::Optimizer),
         ..measured("none", batch)
     };
-    let error = plan(&request(vec![flat(1), flat(2)], 9_000)).unwrap_err();
-    assert!(error.to_string().contains("batch 4"), "{error}");
+    let error = plan(&request(vec![flat(1), flat(2), flat(4)], 9_000)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the peak does not grow with the batch") && !error.contains("one batch"),
+        "{error}"
+    );
+    assert!(error.contains("measure larger batches:\n  mine again, with batch 8"), "{error}");
+    let falling = |batch| Measured { peak_bytes: Some(5_000 - 100 * batch), ..measured("none", batch) };
+    let error = plan(&request(vec![falling(1), falling(2)], 9_000)).unwrap_err();
+    assert!(matches!(error, PlanError::FlatPeak { .. }), "{error}");
     // A toy model's theory goes on where the runs stop.
     let flat = |batch| Measured { peak_bytes: Some(5_000), ..toy(json!({}), batch) };
     let plan = plan(&request(vec![flat(1), flat(2)], 64 * MIB)).unwrap();
@@ -202,7 +209,7 @@ fn runs_that_cannot_be_used_are_told_with_the_reason() {
         Measured { status: RunStatus::Interrupted, reason: Some("Ctrl-C".to_owned()), ..measured("none", 3) },
         Measured { steps: 0, step_ms: None, ..measured("none", 5) },
         Measured { config: Map::new(), ..measured("none", 6) },
-        Measured { lacks: Some(LackingSteps { there: 10, asked: 12 }), ..measured("none", 7) },
+        Measured { lacks: Some(LackingSteps::Asked { there: 10, asked: 12 }), ..measured("none", 7) },
     ];
     let mut runs = bad.clone();
     runs.extend([measured("none", 2), measured("none", 4)]);
@@ -229,6 +236,17 @@ fn runs_without_a_peak_give_their_time_and_are_named() {
     let plan = plan(&request(vec![measured("none", 2), measured("none", 4), untraced], 2_000)).unwrap();
     assert_eq!(policy(&plan, "none").max_batch, Some(10));
     assert!(plan.missing.iter().any(|line| line.contains("peak of none-8")), "{:?}", plan.missing);
+}
+
+/// More batches of the same kind would say as little.
+#[test]
+fn runs_that_have_no_peaks_at_all_are_told_to_be_traced() {
+    let untraced = |batch| Measured { peak_bytes: None, trace: Trace::Phases, ..measured("none", batch) };
+    let bad = Measured { status: RunStatus::Failed, ..measured("none", 16) };
+    let error =
+        plan(&request(vec![untraced(2), untraced(4), untraced(8), bad], 9_000)).unwrap_err().to_string();
+    assert!(error.starts_with("memory was not traced") && error.contains("--trace allocations"), "{error}");
+    assert!(!error.contains("batch 16,") && error.contains("Not used:\n  none-16"), "{error}");
 }
 
 #[test]

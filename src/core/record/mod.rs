@@ -20,7 +20,7 @@ pub use device::DeviceFacts;
 pub use ids::{id_tail, id_time};
 #[cfg(test)]
 pub(crate) use lacking::COUNTED;
-pub use lacking::{INCOMPLETE, LackingSteps};
+pub use lacking::{INCOMPLETE, LackingSteps, StepsThere};
 pub(crate) use number::three_digits;
 pub use number::{bytes, count};
 pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};

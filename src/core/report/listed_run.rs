@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::step_rates::StepRates;
-use crate::record::RunRow;
+use crate::record::{RunRow, StepsThere};
 
 /// The status of a run whose files are damaged.
 pub const UNREADABLE: &str = "unreadable";
@@ -69,8 +69,8 @@ pub const FACTS: &[&str] = &[
 
 impl ListedRun {
     /// A run whose row could be read, as it stands.
-    pub fn of(dir: String, run: &RunRow, rates: &StepRates) -> Self {
-        let (status, reason) = run.told_status(rates.n);
+    pub fn of(dir: String, run: &RunRow, steps: StepsThere, rates: &StepRates) -> Self {
+        let (status, reason) = run.told_status(steps);
         ListedRun {
             run_id: run.run_id.clone(),
             dir,

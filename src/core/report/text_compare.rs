@@ -112,7 +112,9 @@ fn verdict(comparison: &Comparison, width: usize) -> String {
     let provisional = if comparison.provisional { ", provisionally" } else { "" };
     let pairs =
         if comparison.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", comparison.pairs) };
-    let few = if comparison.provisional { "; 5 pairs would be enough" } else { "" };
+    // How many it takes where nothing can be told the reason says.
+    let told = comparison.verdict != Verdict::CannotTell;
+    let few = if comparison.provisional && told { "; 5 pairs would be enough" } else { "" };
     let verdict = wrapped(&format!("Verdict: {word}{provisional} ({of})"), 0, width);
     let evidence = format!("evidence: {}, {pairs}{few}; {}", comparison.evidence, margin(comparison));
     format!("{verdict}\n{}\n{}", wrapped(&comparison.reason, 2, width), wrapped(&evidence, 2, width))
@@ -191,7 +193,12 @@ fn memory(comparison: &Comparison) -> String {
             format!("{}{}", found.moment, if found.varies { ", varies" } else { "" }),
         ]);
     }
-    if known.count() == 0 { "Memory was not traced.".to_owned() } else { put(&table) }
+    let traced = comparison.metrics.iter().any(|metric| metric.name == "peak");
+    match known.count() {
+        0 if traced => "Bytes by category: no run's ledger is there.".to_owned(),
+        0 => "Memory was not traced.".to_owned(),
+        _ => put(&table),
+    }
 }
 
 fn signed(difference: i64) -> String {
