@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::shares::waited_ns;
 use super::spans::{Closed, Spans};
 use crate::ledger::{Exposed, Identity};
-use crate::record::{PhaseRow, StepRow};
+use crate::record::{Phase, PhaseRow, SpanKind, StepRow};
 
 /// A step that has ended.
 pub struct EndedStep {
@@ -84,9 +84,15 @@ fn timed(step: EndedStep, spans: &mut Spans) -> TimedStep {
     let rows = spans.span_rows(&closed.spans, row.step);
     row.cpu_wait_ns = Some(waited_ns(&closed.spans));
     row.lead_ns = spans.step_lead_ns(end_ns, &closed);
+    row.optimizer_calls = Some(optimizer_calls(&rows));
     let exposed = spans.exposed(begin_ns, end_ns, &closed.spans);
     spans.forget(&closed);
     TimedStep { row, identities, rows, exposed }
+}
+
+fn optimizer_calls(rows: &[PhaseRow]) -> i64 {
+    let is_optimizer = |row: &&PhaseRow| row.kind == SpanKind::Phase && row.phase == Phase::Optimizer;
+    rows.iter().filter(is_optimizer).map(|row| row.calls).sum()
 }
 
 #[cfg(test)]

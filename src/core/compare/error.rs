@@ -63,11 +63,17 @@ pub enum Unusable {
     NoWholeCycle,
 
     #[error(
-        "no whole cycle of {cycle} steps was measured (it has as many from one wait for the device, or one run of the \
-         optimizer, to the next); run it with --steps {} or more",
-        cycle * SURE_STEPS
+        "no whole cycle lies within its measured steps, from one step in which the optimizer runs (and the device is waited \
+         for) to the next; run it with more --steps"
     )]
-    ShortOfACycle { cycle: usize },
+    NoWholeUpdate,
+
+    #[error(
+        "only {within} of {of} measured steps lie in whole cycles of {cycle} steps, from one {} to the next, and the others \
+         in longer or shorter ones; let it keep one rhythm",
+        if *accumulates { "step with an optimizer" } else { "wait for the device" }
+    )]
+    Uneven { within: usize, of: usize, cycle: usize, accumulates: bool },
 
     #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
     NoTime { step: i64, wall_ns: i64 },

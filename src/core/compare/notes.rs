@@ -36,6 +36,8 @@ pub fn notes(
         unknown_overhead(&runs),
         host_times(&runs),
         uncounted(&runs),
+        uneven(&runs),
+        other_accumulation(&base, &candidate),
         varying_peaks(&base, &candidate),
         no_phases(&runs),
         no_ledger(&runs),
@@ -118,6 +120,28 @@ fn uncounted(runs: &[&Repeat]) -> Option<String> {
     let uncounted = runs.iter().any(|run| run.tokens_per_step.is_none());
     uncounted.then(|| {
         "tokens were not counted in every run: the time of a step is judged, whatever a step holds".to_owned()
+    })
+}
+
+fn uneven(runs: &[&Repeat]) -> Option<String> {
+    lacking(runs, |run| run.uneven_steps > 0).map(|those| {
+        format!(
+            "of {those} some steps lie in longer or shorter cycles than most (from one wait for the device, or one run of \
+             the optimizer, to the next), and are left out"
+        )
+    })
+}
+
+/// A side that updates its parameters in fewer steps does less in each.
+fn other_accumulation(base: &[&Repeat], candidate: &[&Repeat]) -> Option<String> {
+    let every =
+        |runs: &[&Repeat]| runs.iter().map(|run| if run.accumulates { run.time.cycle } else { 1 }).max();
+    let (base, candidate) = (every(base)?, every(candidate)?);
+    (base != candidate).then(|| {
+        format!(
+            "a cycle, from one run of the optimizer to the next, has {base} of the base's steps and {candidate} of the \
+             candidate's: a step of theirs is not the same work"
+        )
     })
 }
 

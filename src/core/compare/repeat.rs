@@ -28,10 +28,15 @@ pub struct Repeat {
     pub run_id: String,
     pub started_at: DateTime<Utc>,
     pub finished_at: Option<DateTime<Utc>>,
-    /// Of the measured steps' wall times, in nanoseconds; on a GPU that is waited for now and then, of whole cycles.
+    /// Of the measured steps' wall times, in nanoseconds; on a GPU that is waited for now and then, and where gradients
+    /// are accumulated over steps, of whole cycles.
     pub time: RunEstimate,
     /// Whether its steps are known to have waited for the device; else these are the host's times.
     pub waits: bool,
+    /// Whether its optimizer runs in some of its steps alone, which end a cycle.
+    pub accumulates: bool,
+    /// Measured steps that are left out, since their cycles are longer or shorter than most.
+    pub uneven_steps: usize,
     /// The trimmed mean of the logarithms of a phase's times, over the same steps; `None` where it did not run.
     pub phases: [Option<f64>; Phase::ALL.len()],
     /// The mean over the measured steps; `None` where one was not counted.
@@ -92,8 +97,10 @@ impl Repeat {
             started_at: run.started_at,
             finished_at: run.finished_at,
             time,
-            waits: timed.waits,
-            phases: phase_times(phases, &kept, timed.cycle),
+            waits: timed.cycles.told,
+            accumulates: timed.cycles.accumulates,
+            uneven_steps: timed.cycles.uneven_steps,
+            phases: phase_times(phases, &kept, timed.cycles.length),
             tokens_per_step: tokens_per_step(&measured),
             overhead: overhead(run, &measured),
             peak_bytes: measured.iter().filter_map(|step| step.peak_bytes).max(),
@@ -107,56 +114,45 @@ impl Repeat {
 struct Timed<'a> {
     steps: Vec<&'a StepRow>,
     times_ns: Vec<i64>,
-    /// Steps to a cycle: as many as lie between two waits for the device, and as make whole cycles of accumulation.
-    cycle: usize,
-    waits: bool,
+    cycles: Cycles,
 }
 
 impl<'a> Timed<'a> {
     fn of(tables: &'a RunTables) -> Result<Self, Unusable> {
         let RunTables { run, steps, phases, .. } = tables;
         let cycles = Cycles::of(&run.step_spans(steps, &phases.iter().collect()));
-        if cycles.count() == 0 && steps.iter().any(|step| !step.warmup) {
-            return Err(Unusable::NoWholeCycle);
+        if steps.iter().any(|step| !step.warmup) {
+            check(&cycles)?;
         }
         let (steps, times_ns): (Vec<&StepRow>, _) =
             cycles.places().map(|at| (&steps[at], cycles.time_ns(at))).unzip();
-        let accumulation = accumulation_cycle(phases, &steps);
-        let cycle = least_common_multiple(cycles.length.max(1), accumulation);
-        Ok(Timed { steps, times_ns, cycle, waits: cycles.told })
+        Ok(Timed { steps, times_ns, cycles })
     }
 
     /// `steps`: how many the run has, warm-up included.
     fn estimate(&self, steps: usize) -> Result<(RunEstimate, Settled), Unusable> {
         let times: Vec<f64> = self.times_ns.iter().map(|&ns| ns as f64).collect();
-        let settled = Settled::of(&times, self.cycle);
+        let settled = Settled::of(&times, self.cycles.length);
         let estimate = settled.as_ref().and_then(Settled::estimate);
         estimate.zip(settled).ok_or_else(|| match self.steps.iter().find(|step| step.wall_ns <= 0) {
             Some(step) => Unusable::NoTime { step: step.step, wall_ns: step.wall_ns },
-            None if self.steps.is_empty() => Unusable::NoMeasuredStep { steps },
-            None => Unusable::ShortOfACycle { cycle: self.cycle },
+            None => Unusable::NoMeasuredStep { steps },
         })
     }
 }
 
-fn least_common_multiple(a: usize, b: usize) -> usize {
-    let (mut greatest_divisor, mut rest) = (a, b);
-    while rest > 0 {
-        (greatest_divisor, rest) = (rest, greatest_divisor % rest);
+/// Whether most of the measured steps lie in cycles that are alike: a mean over a few picked ones speaks for no run.
+fn check(cycles: &Cycles) -> Result<(), Unusable> {
+    let (accumulates, within) = (cycles.accumulates, cycles.count() * cycles.length);
+    match within {
+        0 if accumulates => Err(Unusable::NoWholeUpdate),
+        0 => Err(Unusable::NoWholeCycle),
+        _ if within < cycles.uneven_steps => {
+            let of = within + cycles.uneven_steps;
+            Err(Unusable::Uneven { within, of, cycle: cycles.length, accumulates })
+        }
+        _ => Ok(()),
     }
-    a / greatest_divisor * b
-}
-
-/// How many steps an accumulation cycle has. A step of ours is a whole one; a loop that begins a step for each
-/// micro-batch is known by an optimizer that runs in every second step, or every third.
-fn accumulation_cycle(phases: &[PhaseTime], measured: &[&StepRow]) -> usize {
-    let optimizer = |row: &&PhaseTime| row.kind == SpanKind::Phase && row.phase == Phase::Optimizer;
-    let ran: HashSet<i64> = phases.iter().filter(optimizer).map(|row| row.step).collect();
-    let places: Vec<usize> = (0..measured.len()).filter(|&at| ran.contains(&measured[at].step)).collect();
-    let [first, second, ..] = places[..] else { return 1 };
-    let cycle = second - first;
-    let regular = (0..measured.len()).filter(|at| at % cycle == first % cycle).eq(places.iter().copied());
-    if regular { cycle } else { 1 }
 }
 
 /// Of each phase, over the whole cycles of the steps `kept`, for one step. A step in which it did not run counts as one
@@ -202,32 +198,6 @@ mod tests {
     use super::super::made_up::Made;
     use super::*;
 
-    fn cycle_of(steps: i64, ran: impl Fn(i64) -> bool) -> usize {
-        let steps: Vec<StepRow> = (0..steps).map(|step| StepRow { step, ..StepRow::default() }).collect();
-        let row = |step: &StepRow| PhaseTime {
-            step: step.step,
-            kind: SpanKind::Phase,
-            phase: Phase::Optimizer,
-            total_ns: 1,
-        };
-        let phases: Vec<PhaseTime> = steps.iter().filter(|step| ran(step.step)).map(row).collect();
-        accumulation_cycle(&phases, &steps.iter().collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn an_optimizer_that_runs_every_nth_step_makes_a_cycle_of_n() {
-        assert_eq!(cycle_of(60, |step| step % 4 == 3), 4);
-        assert_eq!(cycle_of(61, |step| step % 3 == 0), 3);
-        for (what, cycle) in [
-            ("in every step", cycle_of(60, |_| true)),
-            ("in none", cycle_of(60, |_| false)),
-            ("in one", cycle_of(60, |step| step == 5)),
-            ("now and then", cycle_of(60, |step| [3, 7, 12].contains(&step))),
-            ("and no more from the middle on", cycle_of(60, |step| step % 4 == 3 && step < 30)),
-        ] {
-            assert_eq!(cycle, 1, "{what}");
-        }
-    }
     /// A step of the host takes 1 ms and what follows it another, one of the device 10; the host waits in every `every`th.
     fn behind(every: i64, steps: i64) -> RunTables {
         let row = |step: i64| {
@@ -282,19 +252,40 @@ mod tests {
         assert_eq!((repeat.waits, repeat.time.cycle), (false, 1));
     }
 
+    /// 10 ms a step, of which every fourth has the optimizer, but for those `skipped`.
+    fn accumulating(steps: usize, skipped: &[i64]) -> RunTables {
+        let mut tables = Made { steps, ..Made::default() }.tables("a", 0);
+        for row in &mut tables.steps {
+            let ran = row.step % 4 == 3 && !skipped.contains(&row.step);
+            row.optimizer_calls = Some(ran.into());
+        }
+        tables
+    }
+
     #[test]
-    fn accumulation_and_waits_are_both_whole_in_a_cycle() {
-        let tables = behind(4, 120);
-        let row = |step| PhaseTime { step, kind: SpanKind::Phase, phase: Phase::Optimizer, total_ns: 1 };
-        let phases = (0..120).filter(|step| step % 3 == 2).map(row).collect();
-        let mut tables = RunTables { phases, ..tables };
+    fn accumulation_makes_cycles_and_an_optimizer_that_is_left_out_costs_its_own_alone() {
+        let repeat = Repeat::of(&accumulating(160, &[])).unwrap();
+        assert_eq!((repeat.time.cycle, repeat.time.measured, repeat.uneven_steps), (4, 40, 0));
+        let repeat = Repeat::of(&accumulating(160, &[79])).unwrap();
+        assert_eq!((repeat.time.cycle, repeat.time.measured, repeat.uneven_steps), (4, 38, 8));
+    }
+
+    #[test]
+    fn cycles_of_no_one_rhythm_are_refused() {
+        let why = |steps, skipped: &[i64]| Repeat::of(&accumulating(steps, skipped)).unwrap_err().to_string();
+        // Cycles of 4, 4, 8 and 12.
+        let uneven = why(28, &[11, 19, 23]);
+        assert!(uneven.contains("only 8 of 28 measured steps lie in whole cycles of 4"), "{uneven}");
+        assert!(uneven.contains("from one step with an optimizer to the next"), "{uneven}");
+    }
+
+    #[test]
+    fn a_device_that_is_waited_for_between_optimizers_has_both_at_a_cycles_end() {
+        let mut tables = behind(4, 120);
+        tables.steps.iter_mut().for_each(|row| row.optimizer_calls = Some((row.step % 3 == 2).into()));
         assert_eq!(Repeat::of(&tables).unwrap().time.cycle, 12);
         // 8 measured steps are two waits and no whole cycle.
         tables.steps.truncate(16);
-        let why = Repeat::of(&tables).unwrap_err().to_string();
-        assert!(
-            why.contains("no whole cycle of 12 steps was measured") && why.contains("--steps 720"),
-            "{why}"
-        );
+        assert_eq!(Repeat::of(&tables), Err(Unusable::NoWholeUpdate));
     }
 }

@@ -147,6 +147,9 @@ pub struct StepRow {
     /// How far the host had run ahead of the device as the step ended: until the device was through with all that it had been
     /// given in it, to 0.1 ms; 0 where it was through before. `None` on a CPU, and where it cannot be known.
     pub lead_ns: Option<i64>,
+    /// How often the optimizer phase was entered: 0 in a step that only accumulates gradients. `None` in runs of earlier
+    /// versions.
+    pub optimizer_calls: Option<i64>,
 }
 
 /// `phases-NNNN.parquet`: one row for each phase and scope of a step, and of what ran between steps: that has

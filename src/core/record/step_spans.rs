@@ -15,13 +15,14 @@ pub struct StepTiming {
     pub started_at: DateTime<Utc>,
     pub wall_ns: i64,
     pub lead_ns: Option<i64>,
+    pub optimizer_calls: Option<i64>,
     pub loss: Option<f64>,
 }
 
 impl From<&StepRow> for StepTiming {
     fn from(row: &StepRow) -> Self {
-        let StepRow { step, warmup, started_at, wall_ns, lead_ns, loss, .. } = *row;
-        StepTiming { step, warmup, started_at, wall_ns, lead_ns, loss }
+        let StepRow { step, warmup, started_at, wall_ns, lead_ns, optimizer_calls, loss, .. } = *row;
+        StepTiming { step, warmup, started_at, wall_ns, lead_ns, optimizer_calls, loss }
     }
 }
 
@@ -67,6 +68,7 @@ impl RunRow {
             begin_ns: self.since_start_ns(step.started_at),
             wall_ns: step.wall_ns,
             lead_ns: step.lead_ns,
+            updated: step.optimizer_calls.map(|calls| calls > 0),
             between_ns: between.after(step.step),
         }
     }

@@ -53,6 +53,7 @@ mod tests {
                 begin_ns: step / 4 * 40_000_000 + step % 4 * 1_000_000,
                 wall_ns: if step % 4 == 3 { 37_000_000 } else { 1_000_000 },
                 lead_ns: None,
+                updated: None,
                 between_ns: 0,
             },
             tokens: Some(100),

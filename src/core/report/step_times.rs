@@ -19,6 +19,8 @@ pub struct StepSummary {
     /// CPU. Null where no step is known to have waited: then they are the host's.
     pub cycle_steps: Option<usize>,
     pub cycles: usize,
+    /// Whether the optimizer runs in some of the steps alone, which end a cycle then.
+    pub accumulates: bool,
     pub median_ms: Option<f64>,
     /// The middle half lies between these two.
     pub q1_ms: Option<f64>,
@@ -172,6 +174,7 @@ impl<'a> StepTimes<'a> {
             n: looked_at.len(),
             cycle_steps: (told && length > 0).then_some(length),
             cycles: self.cycles.count(),
+            accumulates: self.cycles.accumulates,
             median_ms: quantile(&times, 0.5),
             q1_ms: quantile(&times, 0.25),
             q3_ms: quantile(&times, 0.75),

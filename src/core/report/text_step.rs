@@ -1,5 +1,6 @@
 //! A run's step in a line: how long, how fast, and what came of the loss.
 
+use super::step_times::StepSummary;
 use super::summary::{OneStep, Summary};
 use super::units::{count, ms};
 use super::wrap::wrap_at;
@@ -8,7 +9,7 @@ use super::wrap::wrap_at;
 pub fn step_line(summary: &Summary, width: usize) -> String {
     let step = &summary.step;
     let Some(median) = step.median_ms else {
-        return if step.n == 0 { "No measured step.".to_owned() } else { NO_CYCLE.to_owned() };
+        return no_time(step).to_owned();
     };
     let rate = step.tokens_per_s.map(|rate| format!(", {} tokens/s", count(rate.round() as i64)));
     let (which, losses) = (which(summary), losses(summary));
@@ -31,10 +32,20 @@ fn unsteady(scatter: f64) -> String {
     )
 }
 
-/// A GPU's steps that were measured, and do not tell how long one takes.
-const NO_CYCLE: &str = "\
-No step time: it is known from one wait for the device to the next, and no such cycle lies within the measured steps. \
-Lower --sync-every, or measure more steps.";
+/// Why the steps that were measured do not tell how long one takes.
+fn no_time(step: &StepSummary) -> &'static str {
+    match (step.n, step.accumulates) {
+        (0, _) => "No measured step.",
+        (_, false) => {
+            "No step time: it is known from one wait for the device to the next, and no such cycle lies within the measured \
+             steps. Lower --sync-every, or measure more steps."
+        }
+        (_, true) => {
+            "No step time: it is known from one step in which the optimizer runs to the next, and no such cycle lies within \
+             the measured steps. Measure more steps."
+        }
+    }
+}
 
 /// Over which steps the time is, and what of them.
 fn which(summary: &Summary) -> String {
@@ -52,12 +63,17 @@ fn which(summary: &Summary) -> String {
         }
         (None, 1, 1) => format!("1 step{of_host}"),
         (None, 1, n) => format!("median of {n} steps{middle}{of_host}"),
-        (None, steps, 1) => format!("1 cycle of {steps} steps, {FROM_WAIT_TO_WAIT}"),
-        (None, steps, n) => format!("median of {n} cycles of {steps} steps, {FROM_WAIT_TO_WAIT}{middle}"),
+        (None, steps, 1) => format!("1 cycle of {steps} steps, {}", from_to(step)),
+        (None, steps, n) => format!("median of {n} cycles of {steps} steps, {}{middle}", from_to(step)),
     }
 }
 
-const FROM_WAIT_TO_WAIT: &str = "from one wait for the device to the next";
+fn from_to(step: &StepSummary) -> &'static str {
+    match step.accumulates {
+        false => "from one wait for the device to the next",
+        true => "from one step with an optimizer to the next",
+    }
+}
 
 /// The loss of the step looked at, or the run's first and last.
 fn losses(summary: &Summary) -> String {

@@ -1,4 +1,4 @@
-//! Whole cycles of steps: from one wait for the device to the next.
+//! Whole cycles of steps: from one wait for the device to the next, or from one run of the optimizer to the next.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,9 +9,11 @@ use super::{StepSpan, median};
 ///
 /// A GPU works behind the host: a step that does not wait for it ends when its work has been handed over, and one that
 /// does pays for all those before. So only the time from one such wait to the next is that of the steps between, and only
-/// for all of them together.
+/// for all of them together. A loop that begins a step for each micro-batch runs the optimizer in some of its steps alone:
+/// what a step takes is known of all together from one such step to the next.
 ///
-/// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits; its time is
+/// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits; where the
+///   optimizer runs in some of the measured steps and not in others, only with one in which it runs, too. Its time is
 ///   the sum of its steps' ([`StepSpan::time_ns`]): that in which a step of it was under way, on the host or on the device,
 ///   which may go on when the host has waited, at the optimizer for one. What lies between steps when the device is through
 ///   is none's. Kept are the measured ones of the commonest length, of two as common the longer: a lone step after a wait
@@ -26,6 +28,10 @@ pub struct Cycles {
     pub length: usize,
     /// Whether the steps are known to have waited.
     pub told: bool,
+    /// Whether it is the optimizer, too, that ends a cycle.
+    pub accumulates: bool,
+    /// Measured steps in whole stretches of another length, which are left out.
+    pub uneven_steps: usize,
     /// The place of the first step of each, in order.
     begins: Vec<usize>,
     /// Of every step of the run.
@@ -40,16 +46,23 @@ impl Cycles {
             let begins: Vec<usize> = (0..steps.len()).filter(measured).collect();
             return Cycles::new(steps, usize::from(!begins.is_empty()), begins.is_empty(), begins);
         }
-        let whole: Vec<Range<usize>> =
-            stretches(steps).into_iter().filter(|stretch| stretch.clone().all(|at| measured(&at))).collect();
+        let ends = Ends::of(steps);
+        let mut whole = ends.stretches(steps);
+        whole.retain(|stretch| stretch.clone().all(|at| measured(&at)));
         let length = commonest(whole.iter().map(Range::len)).unwrap_or(0);
-        let begins = whole.iter().filter(|stretch| stretch.len() == length).map(|stretch| stretch.start);
-        Cycles::new(steps, length, true, begins.collect())
+        let (even, uneven): (Vec<_>, Vec<_>) = whole.into_iter().partition(|stretch| stretch.len() == length);
+        let begins = even.iter().map(|stretch| stretch.start).collect();
+        Cycles {
+            accumulates: ends.accumulates,
+            uneven_steps: uneven.iter().map(Range::len).sum(),
+            ..Cycles::new(steps, length, true, begins)
+        }
     }
 
     /// One step, whatever its place in a cycle.
     pub fn alone(steps: &[StepSpan], place: usize) -> Self {
-        let told = steps.get(place).is_some_and(|step| step.waited) && begins_after_a_wait(steps, place);
+        let waits = Ends { accumulates: false };
+        let told = steps.get(place).is_some_and(|step| waits.with(step) && waits.before(steps, place));
         Cycles::new(steps, 1, told, vec![place])
     }
 
@@ -58,7 +71,8 @@ impl Cycles {
             true => step.time_ns(steps.get(at + 1)),
             false => step.wall_ns,
         };
-        Cycles { length, told, begins, times_ns: steps.iter().enumerate().map(time_ns).collect() }
+        let times_ns = steps.iter().enumerate().map(time_ns).collect();
+        Cycles { length, told, accumulates: false, uneven_steps: 0, begins, times_ns }
     }
 
     pub fn count(&self) -> usize {
@@ -107,26 +121,45 @@ impl Cycles {
     }
 }
 
-/// From one wait to the next, with all steps between. What comes after the last one is left out.
-fn stretches(steps: &[StepSpan]) -> Vec<Range<usize>> {
-    let mut stretches = Vec::new();
-    // Where the one in progress began, while that is known.
-    let mut begin = None;
-    for at in 0..steps.len() {
-        let goes_on = || begin.filter(|_| steps[at].follows(&steps[at - 1]));
-        begin = if begins_after_a_wait(steps, at) { Some(at) } else { goes_on() };
-        stretches.extend(begin.filter(|_| steps[at].waited).map(|begin| begin..at + 1));
-    }
-    stretches
+/// What ends a stretch of a run.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    /// The optimizer runs in some of the measured steps and not in others: one in which it does not ends none.
+    accumulates: bool,
 }
 
-/// Whether the step at this place begins when all those before it are known to have been waited for.
-fn begins_after_a_wait(steps: &[StepSpan], at: usize) -> bool {
-    let step = &steps[at];
-    match at.checked_sub(1).map(|before| &steps[before]) {
-        _ if !step.beside_host => true,
-        Some(before) => before.waited && step.follows(before),
-        None => step.step == 0,
+impl Ends {
+    fn of(steps: &[StepSpan]) -> Self {
+        let any = |updated| steps.iter().any(|step| !step.warmup && step.updated == Some(updated));
+        Ends { accumulates: any(true) && any(false) }
+    }
+
+    fn with(self, step: &StepSpan) -> bool {
+        step.waited && (!self.accumulates || step.updated == Some(true))
+    }
+
+    /// Whether a stretch begins with the step at this place: right after one that ended one, or as the first of all. Where
+    /// nothing goes on beside the host or accumulates, each step stands for itself.
+    fn before(self, steps: &[StepSpan], at: usize) -> bool {
+        let step = &steps[at];
+        match at.checked_sub(1).map(|before| &steps[before]) {
+            _ if !step.beside_host && !self.accumulates => true,
+            Some(before) => self.with(before) && step.follows(before),
+            None => step.step == 0,
+        }
+    }
+
+    /// The stretches, with all their steps. What comes after the last one is left out.
+    fn stretches(self, steps: &[StepSpan]) -> Vec<Range<usize>> {
+        let mut stretches = Vec::new();
+        // Where the one in progress began, while that is known.
+        let mut begin = None;
+        for at in 0..steps.len() {
+            let goes_on = || begin.filter(|_| steps[at].follows(&steps[at - 1]));
+            begin = if self.before(steps, at) { Some(at) } else { goes_on() };
+            stretches.extend(begin.filter(|_| self.with(&steps[at])).map(|begin| begin..at + 1));
+        }
+        stretches
     }
 }
 
@@ -156,6 +189,7 @@ mod tests {
                 begin_ns,
                 wall_ns: end_ns - begin_ns,
                 lead_ns: Some(through_ns - end_ns),
+                updated: None,
                 between_ns: 0,
             }
         };

@@ -38,6 +38,7 @@ fn steps(turns: &[Turn]) -> Vec<(StepSpan, i64)> {
             begin_ns,
             wall_ns: now - begin_ns,
             lead_ns: Some(through - now),
+            updated: None,
             between_ns: 0,
         };
         now += turn.between;
@@ -107,6 +108,62 @@ fn of_a_device_that_is_behind_a_cycle_goes_from_one_wait_to_the_next() {
     for spans in [spans(&turns), without_leads(&turns)] {
         assert_eq!(times(&spans), [41; 3]);
     }
+}
+
+/// Steps of 1, with an optimizer that takes 6 in those that it runs in.
+fn micro_steps(count: i64, updated: impl Fn(i64) -> bool) -> Vec<StepSpan> {
+    let step = |step: i64| StepSpan {
+        step,
+        warmup: step < 2,
+        beside_host: false,
+        waited: true,
+        begin_ns: 10 * step,
+        wall_ns: if updated(step) { 7 } else { 1 },
+        lead_ns: None,
+        updated: Some(updated(step)),
+        between_ns: 0,
+    };
+    (0..count).map(step).collect()
+}
+
+#[test]
+fn a_cycle_goes_from_one_optimizer_to_the_next_where_most_steps_have_none() {
+    let told = |spans: &[StepSpan]| {
+        let Cycles { length, accumulates, uneven_steps, .. } = Cycles::of(spans);
+        (length, accumulates, uneven_steps, times(spans))
+    };
+    let every_fourth = |step| step % 4 == 3;
+    // The first cycle begins within the warm-up, the last one is not at its end.
+    assert_eq!(told(&micro_steps(15, every_fourth)), (4, true, 0, vec![10, 10]));
+    assert_eq!(told(&micro_steps(16, every_fourth)), (4, true, 0, vec![10, 10, 10]));
+    // One that was left out makes a long cycle, one that came early two short ones.
+    assert_eq!(told(&micro_steps(24, |step| every_fourth(step) && step != 11)), (4, true, 8, vec![10; 3]));
+    assert_eq!(told(&micro_steps(24, |step| every_fourth(step) || step == 13)), (4, true, 4, vec![10; 4]));
+    // In every step, in none, or nobody knows.
+    for updated in [true, false] {
+        assert_eq!(told(&micro_steps(4, |_| updated)), (1, false, 0, vec![if updated { 7 } else { 1 }; 2]));
+    }
+    let unknown = |span| StepSpan { updated: None, ..span };
+    let unknown: Vec<StepSpan> = micro_steps(4, every_fourth).into_iter().map(unknown).collect();
+    assert_eq!(told(&unknown), (1, false, 0, vec![1, 7]));
+}
+
+#[test]
+fn a_cycle_of_accumulation_that_lacks_a_step_is_not_whole() {
+    let mut spans = micro_steps(24, |step| step % 4 == 3);
+    spans.retain(|span| span.step != 10);
+    assert_eq!(times(&spans), [10; 4], "of the five that lie within the measured steps");
+    spans.retain(|span| span.step != 11);
+    assert_eq!(times(&spans), [10; 3], "whether the missing one ended a cycle is not known");
+}
+
+/// The host waits in every third step, the optimizer runs in every second: both in every sixth.
+#[test]
+fn a_cycle_of_accumulation_is_whole_when_the_device_was_waited_for() {
+    let turns: Vec<Turn> = (0..19).map(|at| Turn { waits: at % 3 == 2, ..BOUND_BY_DEVICE }).collect();
+    let mut spans = spans(&turns);
+    spans.iter_mut().for_each(|span| span.updated = Some(span.step % 2 == 1));
+    assert_eq!((Cycles::of(&spans).length, times(&spans).len()), (6, 3));
 }
 
 fn turn() -> impl Strategy<Value = Turn> {

@@ -17,6 +17,8 @@ pub struct StepSpan {
     /// How far the host had run ahead of the device then: until the device was through with all that it had been given in
     /// the step. `None` without a device of its own, and where that is not known.
     pub lead_ns: Option<i64>,
+    /// The optimizer ran in it; `None` where that is not known.
+    pub updated: Option<bool>,
     /// What of the time until the next step is known to be no step's: a validation pass, for one.
     pub between_ns: i64,
 }
@@ -60,7 +62,17 @@ mod tests {
     fn step(lead_ns: Option<i64>, between_ns: i64) -> StepSpan {
         let (warmup, beside_host, waited) = (false, true, true);
         let wall_ns = 7 * MS;
-        StepSpan { step: 4, warmup, beside_host, waited, begin_ns: 0, wall_ns, lead_ns, between_ns }
+        StepSpan {
+            step: 4,
+            warmup,
+            beside_host,
+            waited,
+            begin_ns: 0,
+            wall_ns,
+            lead_ns,
+            updated: None,
+            between_ns,
+        }
     }
 
     fn at(number: i64, begin_ns: i64) -> StepSpan {

@@ -24,6 +24,7 @@ pub struct StepGlance {
     pub started_at: DateTime<Utc>,
     pub wall_ns: i64,
     pub lead_ns: Option<i64>,
+    pub optimizer_calls: Option<i64>,
     pub loss: Option<f64>,
     pub tokens: Option<i64>,
     pub peak_bytes: Option<i64>,
@@ -31,12 +32,12 @@ pub struct StepGlance {
 
 impl From<&StepGlance> for StepTiming {
     fn from(row: &StepGlance) -> Self {
-        let StepGlance { step, warmup, started_at, wall_ns, lead_ns, loss, .. } = *row;
-        StepTiming { step, warmup, started_at, wall_ns, lead_ns, loss }
+        let StepGlance { step, warmup, started_at, wall_ns, lead_ns, optimizer_calls, loss, .. } = *row;
+        StepTiming { step, warmup, started_at, wall_ns, lead_ns, optimizer_calls, loss }
     }
 }
 
-/// Reads a run's row, and eight columns of its steps.
+/// Reads a run's row, and nine columns of its steps.
 pub fn glance(dir: &Path) -> Result<Glance, StoreError> {
     let dataset = Dataset::open(dir)?;
     let steps: Vec<StepGlance> = dataset.rows(None)?;

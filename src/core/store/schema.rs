@@ -140,6 +140,7 @@ table! { "steps", StepRow {
     sync_ns: Option<i64>,
     launch_ns: Option<i64>,
     lead_ns: Option<i64>,
+    optimizer_calls: Option<i64>,
 } }
 
 // Some columns of the same table.
@@ -149,6 +150,7 @@ table! { "steps", StepGlance {
     started_at: DateTime<Utc>,
     wall_ns: i64,
     lead_ns: Option<i64>,
+    optimizer_calls: Option<i64>,
     loss: Option<f64>,
     tokens: Option<i64>,
     peak_bytes: Option<i64>,
