@@ -176,6 +176,32 @@ fn a_loop_that_is_left_early_leaves_its_records() {
     assert_eq!(kept.run.as_ref().unwrap().status, RunStatus::Failed);
 }
 
+/// What is known of the step that was left has its number: another step's ledger must not be mixed up with it.
+#[test]
+fn the_number_of_a_step_that_was_left_is_not_given_again() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("goes_on"), sink.clone()).unwrap();
+    let work = || drop(Tensor::ones([1000], FLOATS));
+    for left in [false, true, false] {
+        let mut step = probe.step();
+        step.forward(work);
+        if !left {
+            step.finish(1.0, 1).unwrap();
+        }
+    }
+    probe.validation(work).unwrap();
+    probe.finish().unwrap();
+    let kept = sink.0.borrow();
+    assert_eq!(kept.steps.iter().map(|records| records.step.step).collect::<Vec<_>>(), [0, 2]);
+    let between: Vec<_> =
+        kept.between.iter().flat_map(|between| &between.moments).map(|row| row.step).collect();
+    assert!(between.contains(&1) && between.contains(&3) && !between.contains(&2), "{between:?}");
+    for records in &kept.steps {
+        assert!(records.moments.iter().all(|row| row.step == records.step.step));
+    }
+}
+
 #[test]
 fn nested_scopes_add_up_to_their_phase_at_most() {
     let _turn = turn();

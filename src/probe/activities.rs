@@ -80,11 +80,12 @@ pub struct Outer {
     pub end_ns: i64,
 }
 
-/// All phases, and what is in none. `None` where one was not timed.
+/// All phases, and what is in none; but a scope around any of them is no work by itself. `None` where one was not timed.
 pub fn outer_spans(spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Outer>> {
     let outer = spans.iter().filter(|span| match span.kind {
         SpanKind::Phase => true,
-        SpanKind::Scope | SpanKind::Transfer | SpanKind::Sync => span.phase == Phase::Other,
+        SpanKind::Transfer | SpanKind::Sync => span.phase == Phase::Other,
+        SpanKind::Scope => span.phase == Phase::Other && !surrounds_work(span, spans),
         SpanKind::Node | SpanKind::Between => false,
     });
     let timed = |span: &Span, clock: &mut dyn Clock| {
@@ -92,6 +93,14 @@ pub fn outer_spans(spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Outer>> 
         Some(Outer { asked_ns: span.begin_ns, begin_ns, end_ns })
     };
     outer.map(|span| timed(span, &mut *clock)).collect()
+}
+
+/// Whether a phase, a copy or a wait lies in this scope, which then is known by what is in it: a micro-batch, for one.
+fn surrounds_work(scope: &Span, spans: &[Span]) -> bool {
+    spans.iter().any(|span| {
+        matches!(span.kind, SpanKind::Phase | SpanKind::Transfer | SpanKind::Sync)
+            && (scope.begin_ns <= span.begin_ns && span.end_ns <= scope.end_ns)
+    })
 }
 
 /// A device that takes a stamp within this time has been waiting for it.

@@ -2,7 +2,7 @@
 
 use super::device::DeviceTimes;
 use super::names::ROOT;
-use super::spans::Span;
+use super::spans::{Closed, Span};
 use super::timing::{Clock, Stamp};
 use crate::ledger::Exposed;
 use crate::record::{Phase, SpanKind};
@@ -86,6 +86,31 @@ fn each_instant_of_a_step_is_exposed_once_and_the_device_works_on_beyond_it() {
     assert_eq!(second, Some([30, 0, 5, 0, 5]));
 }
 
+/// A step's lead, in microseconds: it ended on the host at `end`, and the device got to that at `through`.
+fn lead(end: i64, through: Option<u64>, spans: Vec<Span>) -> Option<i64> {
+    let closed = Closed { spans, end: through.map(Stamp::numbered) };
+    device().step_lead_ns(end * US, &closed).map(|ns| ns / US)
+}
+
+#[test]
+fn a_steps_lead_is_how_long_the_device_goes_on_when_it_has_ended_on_the_host() {
+    let optimizer = |stamps| phase(Phase::Optimizer, (50, 60), stamps);
+    assert_eq!(lead(70, Some(110), vec![optimizer((80, 100))]), Some(40), "what is in no phase counts, too");
+    assert_eq!(lead(70, Some(71), vec![optimizer((50, 60))]), Some(1));
+    assert_eq!(lead(70, Some(110), vec![]), Some(40));
+    // A copy on another stream may end later, or have ended long ago.
+    let copy = |end| span(SpanKind::Transfer, Phase::Other, (10, 20), Some((OTHER_STREAM, end)));
+    assert_eq!(lead(70, Some(110), vec![copy(OTHER_STREAM + 30)]), Some(460));
+    assert_eq!(lead(540, Some(110), vec![copy(OTHER_STREAM + 30)]), Some(0), "through before the host was");
+}
+
+#[test]
+fn of_a_step_that_was_not_timed_throughout_the_lead_is_not_known() {
+    let untimed = span(SpanKind::Phase, Phase::Forward, (6, 50), None);
+    assert_eq!(lead(70, Some(110), vec![untimed]), None);
+    assert_eq!(lead(70, None, vec![phase(Phase::Optimizer, (50, 60), (80, 100))]), None);
+}
+
 #[test]
 fn after_a_step_that_was_not_timed_the_next_one_is_not_known_either() {
     let mut device = device();
@@ -142,4 +167,40 @@ fn what_the_device_waits_for_the_host_between_two_spans_is_launching() {
     let wait = span(SpanKind::Sync, Phase::Other, (3400, 3900), Some((3401, 3905)));
     let spans = [wait, phase(Phase::Forward, (3950, 4000), (3960, 4000))];
     assert_eq!(exposed(&mut device, (3400, 4000), &spans), Some([40, 0, 500, 55, 5]));
+}
+
+/// A micro-batch around its phases: what is between those is launching, as it is without the scope.
+#[test]
+fn a_scope_around_phases_hides_no_gap_between_them() {
+    let scope = |host, stamps| span(SpanKind::Scope, Phase::Other, host, Some(stamps));
+    let phases = || {
+        vec![
+            phase(Phase::Forward, (0, 200), (10, 300)),
+            phase(Phase::Backward, (1000, 1200), (1010, 1500)),
+            phase(Phase::Optimizer, (1600, 1700), (1610, 1700)),
+        ]
+    };
+    let bare = exposed(&mut device(), (0, 2000), &phases());
+    assert_eq!(bare.map(|[.., launch, _]| launch), Some(710 + 110));
+    let micro_batch = scope((0, 1205), (5, 1502));
+    // One around it, and one in it that has nothing in it.
+    let whole_step = scope((0, 1800), (4, 1800));
+    let lone = scope((1800, 1900), (1810, 1900));
+    let mut with = phases();
+    with.extend([micro_batch, whole_step]);
+    assert_eq!(exposed(&mut device(), (0, 2000), &with), bare);
+    with.push(lone);
+    let parts = exposed(&mut device(), (0, 2000), &with);
+    assert_eq!(
+        parts.map(|[.., launch, _]| launch),
+        Some(710 + 110 + 110),
+        "what it does is not known, but that it does"
+    );
+    // So is a scope around a copy.
+    let copy = span(SpanKind::Transfer, Phase::Other, (500, 600), Some((505, 700)));
+    let around = scope((450, 980), (455, 985));
+    let mut with = phases();
+    with.extend([copy, around]);
+    let parts = exposed(&mut device(), (0, 2000), &with);
+    assert_eq!(parts.map(|[_, transfer, _, launch, _]| (transfer, launch)), Some((195, 205 + 310 + 110)));
 }

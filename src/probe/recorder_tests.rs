@@ -99,6 +99,10 @@ fn a_step_is_filed_when_the_device_is_through_it() {
             let exposed = [row.transfer_ns, row.sync_ns, row.launch_ns].map(Option::unwrap);
             assert!((0..=row.wall_ns).contains(&exposed.iter().sum()), "{exposed:?}");
             assert!(row.device_busy_pct.is_some_and(|pct| (0.0..=100.0).contains(&pct)));
+            // Forward is the last that the device was given, so the step's lead is its, but for the host's time since.
+            let forward = run.kept.row(step, SpanKind::Phase, Phase::Forward);
+            let (lead, of_phase) = (row.lead_ns.unwrap(), forward.lead_ns.unwrap());
+            assert!((0..=of_phase).contains(&lead) && of_phase - lead <= row.wall_ns, "{lead} {of_phase}");
         }
         assert!(double.calls_of("synchronize").is_empty());
         drop(run);
@@ -132,7 +136,7 @@ fn times_are_read_long_before_a_step_is_filed() {
         assert!(reads_a_step > 0);
         // Events for the steps that the device is behind, and for the one in progress.
         let (made, ..) = double.balance();
-        assert!(made <= (BEHIND as i32 + 1) * 8 + 3, "{made}");
+        assert!(made <= (BEHIND as i32 + 1) * 9 + 3, "{made}");
         assert!(double.calls_of("synchronize").is_empty());
         assert_eq!(run.spans.device.as_ref().unwrap().missing(), Vec::<String>::new());
         double.pass(1000 * MS);
@@ -169,8 +173,8 @@ fn a_device_that_is_lost_costs_its_times_and_no_row() {
             assert!(forward(step).total_ns > 0);
             // Nor does the host's time pass for the device's.
             let row = run.kept.step(step).step;
-            let of_device = (row.device_busy_pct, row.transfer_ns, row.sync_ns, row.launch_ns);
-            assert_eq!(of_device, (None, None, None, None), "step {step}");
+            let of_device = (row.device_busy_pct, row.transfer_ns, row.sync_ns, row.launch_ns, row.lead_ns);
+            assert_eq!(of_device, (None, None, None, None, None), "step {step}");
         }
         let missing = run.spans.device.as_ref().unwrap().missing();
         assert!(missing.len() == 1 && missing[0].contains("ECC"), "{missing:?}");
@@ -244,5 +248,72 @@ fn after_a_step_that_was_left_the_next_one_has_no_exposed_times() {
         };
         assert_eq!(run.kept.steps(), [0, 1, 2]);
         assert_eq!([exposed(0), exposed(1), exposed(2)], [[true; 3], [false; 3], [true; 3]]);
+    });
+}
+
+/// A loop that waits around a helper that waits, and copies around one that copies.
+#[test]
+fn a_wait_within_a_wait_and_a_copy_within_a_copy_are_one() {
+    on_the_double(&path("a_wait_within_a_wait_and_a_copy_within_a_copy_are_one"), |double| {
+        let mut run = Run::start(double);
+        let begin_ns = run.spans.begin_step(0);
+        for kind in [SpanKind::Transfer, SpanKind::Sync] {
+            let outer = run.spans.enter_device_span(kind).unwrap();
+            for _ in 0..3 {
+                assert_eq!(run.spans.enter_device_span(kind), None);
+            }
+            let scope = run.spans.enter_scope("helper");
+            assert_eq!(run.spans.enter_device_span(kind), None, "whatever lies between");
+            run.double.work(2 * MS);
+            run.spans.leave_scope(scope);
+            run.spans.leave_scope(outer);
+        }
+        let end_ns = run.spans.end_step(0);
+        let row = StepRow { step: 0, wall_ns: end_ns - begin_ns, ..StepRow::default() };
+        run.recorder.add(row, begin_ns, end_ns, &mut run.spans).unwrap();
+        double.pass(100 * MS);
+        run.end();
+        for kind in [SpanKind::Transfer, SpanKind::Sync] {
+            let row = run.kept.row(0, kind, Phase::Other);
+            assert_eq!((row.calls, row.device_ns), (1, Some(2 * MS)), "{kind}");
+        }
+        let step = run.kept.step(0).step;
+        let waited = run.kept.row(0, SpanKind::Sync, Phase::Other).total_ns;
+        assert_eq!(step.cpu_wait_ns, Some(waited));
+        assert!(waited <= step.wall_ns);
+    });
+}
+
+/// The device is given an optimizer outside of all phases, and the loop then does something else for long.
+#[test]
+fn a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended() {
+    on_the_double(&path("a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended"), |double| {
+        // So much that the host's own time is nothing beside it.
+        const SECOND: i64 = 1000 * MS;
+        let mut run = Run::start(double);
+        let mut begins = Vec::new();
+        for step in 0..2 {
+            run.find_idle();
+            let begin_ns = run.spans.begin_step(step);
+            let depth = run.spans.enter_phase(Phase::Forward);
+            double.work(6 * SECOND);
+            run.spans.leave_phase(Phase::Forward, depth);
+            double.work(4 * SECOND);
+            let end_ns = run.spans.end_step(step);
+            let row = StepRow { step, wall_ns: end_ns - begin_ns, ..StepRow::default() };
+            run.recorder.add(row, begin_ns, end_ns, &mut run.spans).unwrap();
+            begins.push(begin_ns - run.spans.epoch_ns);
+            double.pass(60 * SECOND);
+        }
+        run.end();
+        for (step, begin_ns) in (0..).zip(begins) {
+            let (row, forward) =
+                (run.kept.step(step).step, run.kept.row(step, SpanKind::Phase, Phase::Forward));
+            let through_ns = begin_ns + row.wall_ns + row.lead_ns.unwrap();
+            let forwards_ns = forward.begin_ns.unwrap() + forward.total_ns + forward.lead_ns.unwrap();
+            // To what an event tells of ten seconds.
+            let off_ns = through_ns - forwards_ns - 4 * SECOND;
+            assert!(off_ns.abs() < 10_000, "step {step}: {off_ns}");
+        }
     });
 }

@@ -154,9 +154,10 @@ impl Probe {
         identified
     }
 
-    /// Takes note that a step was left before its end.
+    /// Takes note that a step was left before its end. Nothing else gets its number: what is known of it has that.
     pub(super) fn leave_step(&mut self, step: i64) {
         self.spans.borrow_mut().leave_step(step);
+        self.next_step = step + 1;
         // Without the gradients' names what is left of the step is still filed, by lifetime.
         let _ = self.identify();
         self.run.out_of_memory = self.file_between();

@@ -44,3 +44,26 @@ fn total_ns(phases: &[PhaseRow], of: &[Phase]) -> i64 {
     let rows = phases.iter().filter(|row| row.kind == SpanKind::Phase && of.contains(&row.phase));
     rows.map(|row| row.total_ns).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::ROOT;
+    use super::*;
+
+    fn span(kind: SpanKind, phase: Phase, (begin_ns, end_ns): (i64, i64)) -> Span {
+        Span { kind, phase, scope: ROOT, begin_ns, end_ns, device: None }
+    }
+
+    #[test]
+    fn what_is_waited_for_the_data_and_the_device_at_once_is_waited_once() {
+        let loader = || span(SpanKind::Phase, Phase::Dataloader, (10, 30));
+        let wait = |within, phase| span(SpanKind::Sync, phase, within);
+        assert_eq!(waited_ns(&[]), 0);
+        assert_eq!(waited_ns(&[loader(), wait((15, 25), Phase::Dataloader)]), 20);
+        assert_eq!(waited_ns(&[loader(), wait((40, 45), Phase::Other)]), 25);
+        assert_eq!(waited_ns(&[loader(), wait((5, 40), Phase::Other)]), 35, "a wait around the loader");
+        let forward = span(SpanKind::Phase, Phase::Forward, (30, 90));
+        let copy = span(SpanKind::Transfer, Phase::Forward, (31, 35));
+        assert_eq!(waited_ns(&[loader(), forward, copy]), 20);
+    }
+}

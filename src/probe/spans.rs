@@ -142,9 +142,12 @@ impl Spans {
     }
 
     /// Opens a transfer or a waiting, which has no name but that; closed like a scope. `None` where there is no device
-    /// beside the host, to copy to or wait for.
+    /// beside the host, to copy to or wait for, and within another of the kind, whose time this is already.
     pub fn enter_device_span(&mut self, kind: SpanKind) -> Option<usize> {
         self.device.as_ref()?;
+        if self.open.iter().any(|open| open.kind == kind) {
+            return None;
+        }
         let (phase, scope) = self.innermost();
         let range = self.ranges.nameless(kind, phase);
         let begin_ns = self.host.now_ns();

@@ -95,7 +95,8 @@ impl<'probe> Step<'probe> {
 }
 
 impl Drop for Step<'_> {
-    /// A step that is left by an error or a panic is not recorded as a step, but what its memory did is.
+    /// A step that is left by an error or a panic is not recorded as a step, but what its memory did is. Its number is not
+    /// given again, so that it shows as missing.
     fn drop(&mut self) {
         if !self.finished {
             self.probe.leave_step(self.step);
