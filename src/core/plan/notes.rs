@@ -81,6 +81,13 @@ fn kink_note(evidence: &Evidence, batch: i64) -> String {
 
 fn time_notes(time: &TimeFit, batch: i64, plan: &PolicyPlan) -> Vec<String> {
     let mut notes = Vec::new();
+    if time.noise {
+        notes.push(
+            "steps do not take longer with the batch in these runs: their times are noise, and tell none of another \
+             batch; measure larger batches, or more steps"
+                .to_owned(),
+        );
+    }
     if plan.time_source == Some(TimeSource::Scaled) {
         notes.extend(scaled_note(time, batch));
     }
@@ -112,15 +119,11 @@ fn scaled_note(time: &TimeFit, batch: i64) -> Option<String> {
 
 fn line_notes(line: &RelativeLine, batch: i64, plan: &PolicyPlan) -> Vec<String> {
     let mut notes = Vec::new();
-    if line.slope <= 0.0 {
-        notes.push("steps do not take longer with the batch in these runs: their times are noise".to_owned());
-    }
     if line.worst_relative_residual > BAD_TIME_RESIDUAL {
         let off = 100.0 * line.worst_relative_residual;
         notes.push(format!("bad fit: a measured time is {off:.0} % off its line"));
     }
-    // Of times that do not grow at all nothing is said about how fast they do.
-    let falls = line.slope > 0.0 && -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
+    let falls = -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
     if falls && plan.faster.is_none() {
         notes.push(
             "times grow faster than the batch in these runs: a smaller batch may be faster for its size, \
