@@ -230,7 +230,7 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
         ("--device cuda", &["memory of cuda", "--capacity-mb"]),
         ("--capacity-mb 64 --checkpoint every:9", &["--checkpoint every:9: allowed: every:1 to every:4"]),
         ("--capacity-mb 64 --from nowhere", &["nowhere"]),
-        ("--capacity-mb 64 --from empty", &["no run in empty"]),
+        ("--capacity-mb 64 --from empty", &["no run in empty", "another folder with --from"]),
         ("--capacity-mb 64 --from runs", &["made_up again, with batch 2, checkpoint none"]),
         ("--capacity-mb 64 --from runs --trace ops", &["trace is allocations, not ops"]),
         ("--verify", &["--capacity-mb"]),
