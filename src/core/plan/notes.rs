@@ -6,6 +6,7 @@ use super::policy::{AtBatch, PolicyPlan, TimeSource};
 use super::step_time::TimeFit;
 use crate::record::count;
 use crate::stats::{LEAST_MARGIN, RelativeLine};
+use crate::theory::MAX_BATCH;
 
 /// One sentence for each doubt.
 pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
@@ -15,7 +16,14 @@ pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
     let fit = evidence.peak.as_ref().filter(|_| kink.is_none());
     let memory = fit.map(|fit| peak_notes(fit, plan)).unwrap_or_default();
     let time = evidence.time.as_ref().zip(batch).map(|(time, batch)| time_notes(time, batch, plan));
-    memory.into_iter().chain(kink).chain(time.unwrap_or_default()).collect()
+    memory.into_iter().chain(kink).chain(most_taken(evidence, plan)).chain(time.unwrap_or_default()).collect()
+}
+
+/// That the batch is the largest there is, not the largest that would fit.
+fn most_taken(evidence: &Evidence, plan: &PolicyPlan) -> Option<String> {
+    (evidence.shape.is_some() && plan.max_batch == Some(MAX_BATCH)).then(|| {
+        format!("`stepledger run` takes no batch above {}, whatever else would fit", count(MAX_BATCH))
+    })
 }
 
 fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
