@@ -69,6 +69,16 @@ fn a_policy_that_is_asked_for_is_the_only_one() {
     assert_eq!(answer["best"]["command"], command);
 }
 
+/// A command that is copied, and a run of --verify, may begin in another folder.
+#[test]
+fn a_file_is_named_from_the_root() {
+    let runs = Runs::new();
+    let answer = plan(&runs, "--capacity-mb 64 --data book.txt");
+    let file = runs.path().canonicalize().unwrap().join("book.txt");
+    assert_eq!(answer["config"]["data"], file.to_str().unwrap());
+    assert!(answer["best"]["command"].as_str().unwrap().ends_with(&format!("--data {}", file.display())));
+}
+
 #[test]
 fn measured_runs_of_any_program_make_a_plan() {
     let runs = made_up(&[("a", 1), ("b", 2), ("c", 4)]);
@@ -230,7 +240,7 @@ fn what_cannot_be_planned_is_refused_with_the_way_out() {
         ("--device cuda", &["memory of cuda", "--capacity-mb"]),
         ("--capacity-mb 64 --checkpoint every:9", &["--checkpoint every:9: allowed: every:1 to every:4"]),
         ("--capacity-mb 64 --from nowhere", &["nowhere"]),
-        ("--capacity-mb 64 --from empty", &["no run in empty"]),
+        ("--capacity-mb 64 --from empty", &["no run in empty", "another folder with --from"]),
         ("--capacity-mb 64 --from runs", &["made_up again, with batch 2, checkpoint none"]),
         ("--capacity-mb 64 --from runs --trace ops", &["trace is allocations, not ops"]),
         ("--verify", &["--capacity-mb"]),

@@ -1,7 +1,7 @@
 //! `stepledger calibrate --noise`: how much runs of the same program differ.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 
 use chrono::Utc;
@@ -11,10 +11,10 @@ use super::exit::{DONE, Exit, Outcome};
 use super::grid_args::setup;
 use super::note::note;
 use super::show::write_json;
-use crate::compare::{noise, read_sides, signed_pct};
+use crate::compare::{CompareError, Repeat, noise, read_sides, read_tables, shows_noise, signed_pct};
 use crate::record::{Machine, RunStatus, id_tail, id_time};
 use crate::stats::{FEWEST_STEPS, SURE_STEPS};
-use crate::store::{Calibrations, Noise};
+use crate::store::{Calibrations, Dataset, Noise};
 use crate::sweep::{Program, Ran, SweepError};
 use crate::theory::Setup;
 
@@ -95,17 +95,25 @@ fn make_pairs(
     for pair in 0..pairs {
         let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for side in order.map(|side| SIDES[side]) {
-            completed(make(&folder.join(side), &format!("{name}-{side}-{pair:04}"))?)?;
+            let dir = completed(make(&folder.join(side), &format!("{name}-{side}-{pair:04}"))?)?;
+            check_run(&dir)?;
         }
         note(format_args!("pair {} of {pairs}", pair + 1));
     }
     Ok(())
 }
 
-/// Noise is measured between runs that went well.
-fn completed(ran: Ran) -> anyhow::Result<()> {
+/// Refuses a run that no noise could be told from when all of them are made.
+fn check_run(dir: &Path) -> anyhow::Result<()> {
+    let run = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let repeat = Repeat::of(&read_tables(&Dataset::open(dir)?)?);
+    Ok(shows_noise(&repeat.map_err(|why| CompareError::Unusable { run, why })?)?)
+}
+
+/// Noise is measured between runs that went well; the folder of this one.
+fn completed(ran: Ran) -> anyhow::Result<PathBuf> {
     if ran.status == RunStatus::Complete {
-        return Ok(());
+        return Ok(ran.dir);
     }
     let reason = ran.reason.unwrap_or_else(|| ran.status.to_string());
     let message = format!("run {} did not complete: {reason}", ran.dir.display());
@@ -140,7 +148,6 @@ fn tell(noise: &Noise, json: bool) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use super::*;
@@ -209,6 +216,25 @@ mod tests {
         let error = error.unwrap_err().to_string();
         assert!(error.contains("a-0000 did not complete: the disk was full"), "{error}");
         assert!(!home.exists());
+    }
+
+    #[test]
+    fn the_first_run_that_is_no_sound_unit_ends_it() {
+        let home = std::env::temp_dir().join(format!("stepledger-costly-{}", std::process::id()));
+        let made = std::cell::Cell::new(0);
+        let error = measure(&args(5, &[]), &home.join("runs"), |out, run_id| {
+            made.set(made.get() + 1);
+            // The second one.
+            let overhead = if made.get() == 2 { 0.2 } else { 0.0 };
+            Ok(make(out, run_id, made.get(), Made { overhead, ..Made::default() }))
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("run runs-b-0000 is no sound unit") && error.contains("cost 20.0 %"),
+            "{error}"
+        );
+        assert_eq!(made.get(), 2);
+        std::fs::remove_dir_all(home).unwrap();
     }
 
     #[test]

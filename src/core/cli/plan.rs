@@ -219,7 +219,7 @@ fn least(all: Option<i64>, available: Option<i64>, group: Option<i64>) -> Option
 fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)> {
     let mut runs = Vec::new();
     let mut unreadable = Vec::new();
-    for dir in run_dirs(folders).map_err(Exit::input)? {
+    for dir in run_dirs(folders)? {
         match read(&dir) {
             Ok(run) => runs.push(run),
             Err(error) => unreadable.push(NotUsed { run: dir.display().to_string(), why: error.to_string() }),
@@ -234,7 +234,7 @@ fn measured(folders: &[PathBuf]) -> anyhow::Result<(Vec<Measured>, Vec<NotUsed>)
 }
 
 /// The folders of all runs, each once: folders that hold each other name a run twice.
-fn run_dirs(folders: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
+fn run_dirs(folders: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut seen = HashSet::new();
     let mut dirs = Vec::new();
     for folder in folders {
@@ -244,12 +244,16 @@ fn run_dirs(folders: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
     Ok(dirs)
 }
 
-fn runs_of(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn runs_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if is_run_folder(folder) {
         return Ok(vec![folder.to_owned()]);
     }
-    let runs = run_folders(folder)?;
-    if runs.is_empty() { Err(StoreError::NoRuns(folder.to_owned())) } else { Ok(runs) }
+    let runs = run_folders(folder).map_err(Exit::input)?;
+    if runs.is_empty() {
+        let told = "make some with `stepledger run`, or name another folder with --from";
+        return Err(Exit::input(format!("there is no run in {}; {told}", folder.display())));
+    }
+    Ok(runs)
 }
 
 fn read(dir: &Path) -> Result<Measured, StoreError> {

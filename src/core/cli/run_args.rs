@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::words::{at_least, bytes_of, mebibytes, number, one_of, whole};
+use super::words::{at_least, bytes_of, mebibytes, number, one_of, whole, whole_path};
 use crate::record::Trace;
 use crate::theory::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 
@@ -122,7 +122,8 @@ pub struct TrainingArgs {
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     pub device: String,
     /// Text to train on, any file, read as bytes [default: the sums that come with the program]
-    #[arg(long, value_name = "FILE")]
+    // As it is kept, so that the account says from anywhere which file it was.
+    #[arg(long, value_name = "FILE", value_parser = whole_path())]
     pub data: Option<PathBuf>,
     /// Read the loss every N measured steps, and in the first, the last, and the last of the warm-up; on a GPU the host
     /// waits for the device then, and runs ahead of it in between: a step's time is told over cycles of N steps. Steps
@@ -143,7 +144,7 @@ pub struct TrainingArgs {
 #[derive(Debug, Args)]
 pub struct FileArgs {
     /// Load the initial weights, by name
-    #[arg(long, value_name = "FILE.safetensors")]
+    #[arg(long, value_name = "FILE.safetensors", value_parser = whole_path())]
     pub init: Option<PathBuf>,
     /// Write the weights as they are before the first step
     #[arg(long, value_name = "FILE.safetensors")]

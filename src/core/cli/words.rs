@@ -1,9 +1,10 @@
 //! How the values of flags are read: closed sets of words, sizes and numbers. What is wrong is told by what is allowed.
 
 use std::fmt::Display;
+use std::path::{self, PathBuf};
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
 use crate::record::UnknownWord;
 
@@ -62,6 +63,11 @@ where
     W: FromStr<Err = UnknownWord> + Clone + Send + Sync + 'static,
 {
     PossibleValuesParser::new(words).try_map(|word| word.parse::<W>())
+}
+
+/// Parses a file's path, and makes it one that starts at the root: it is the same file from any folder then.
+pub fn whole_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(path::absolute)
 }
 
 #[cfg(test)]

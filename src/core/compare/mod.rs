@@ -36,7 +36,7 @@ pub use losses::LossesCompared;
 pub use margin::{Margin, MarginSource};
 pub use memory::{CategoryBytes, MEASURED_AT};
 pub use metrics::{Metric, SideTails};
-pub use noise::{NoNoise, noise};
+pub use noise::{NoNoise, noise, shows_noise};
 pub use pct::{range_pct, signed_pct};
 pub use read::{Found, find, read_side, read_sides, read_tables};
 pub use repeat::{MOST_OVERHEAD, Repeat, RunTables, peak_step};

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::margin::Margin;
 use super::metrics::percent;
+use super::repeat::Repeat;
 use super::setting::differing;
 use super::side::Side;
 use super::sound::why_no_noise;
@@ -34,12 +35,7 @@ pub fn noise(
     if !fields.is_empty() {
         return Err(NoNoise::NotTheSame { fields });
     }
-    let margin = Margin::of(None);
-    for run in base.repeats.iter().chain(&candidate.repeats) {
-        if let Some(why) = why_no_noise(run, margin) {
-            return Err(NoNoise::Unsound { run: run.run_id.clone(), why });
-        }
-    }
+    base.repeats.iter().chain(&candidate.repeats).try_for_each(shows_noise)?;
     let pairs = base.repeats.iter().zip(&candidate.repeats);
     let logs: Vec<f64> =
         pairs.map(|(base, candidate)| candidate.time.log_time - base.time.log_time).collect();
@@ -57,6 +53,14 @@ pub fn noise(
         step_ms: (levels / base.repeats.len() as f64).exp() / 1e6,
         flags: flags.to_vec(),
     })
+}
+
+/// Whether a run is a sound unit to measure noise with; that one is not shows when it has ended.
+pub fn shows_noise(run: &Repeat) -> Result<(), NoNoise> {
+    match why_no_noise(run, Margin::of(None)) {
+        Some(why) => Err(NoNoise::Unsound { run: run.run_id.clone(), why }),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::notes::notes;
 use super::policy::{AtBatch, Extrapolates, PolicyPlan, Source};
 use super::step_time::{TimeFit, fit_time};
 use crate::stats::{FEWEST_STEPS, LEAST_MARGIN};
-use crate::theory::{ProductsAtMost, Shape};
+use crate::theory::{MAX_BATCH, ProductsAtMost, Shape};
 
 /// What there is to know of one policy.
 pub struct Evidence<'r> {
@@ -65,10 +65,13 @@ impl<'r> Evidence<'r> {
         let theory = self.shape.map(|shape| shape.largest_batch_within(capacity_bytes).unwrap_or(0));
         let fitted = self.usable_fit().map(|fit| fit.largest_batch(capacity_bytes));
         let fitted = fitted.filter(|&batch| !self.kink_ahead(batch.max(1)));
-        let max_batch = fitted.or(theory);
+        // Of the toy models, which are those that theory knows, `run` takes so many and no more.
+        let most = self.shape.map_or(i64::MAX - 1, |_| MAX_BATCH);
+        let max_batch = fitted.or(theory).map(|batch| batch.min(most));
         let mut plan = self.policy_at(max_batch.map(|batch| batch.max(1)));
         plan.max_batch = max_batch;
-        plan.next_batch_peak_bytes = max_batch.and_then(|batch| self.peak_bytes(batch + 1));
+        plan.next_batch_peak_bytes =
+            max_batch.filter(|&batch| batch < most).and_then(|batch| self.peak_bytes(batch + 1));
         plan.theory_max_batch = theory;
         plan.faster = max_batch.and_then(|batch| self.faster_than(batch, capacity_bytes));
         plan.notes = notes(self, &plan);

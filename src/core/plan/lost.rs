@@ -11,6 +11,7 @@ pub(super) fn why_it_lost(by: RankedBy, best: &Candidate, second: &Candidate) ->
     let more_products = 100.0 * ((1.0 + share(second)) / (1.0 + share(best)) - 1.0);
     if by == RankedBy::ComputePerToken {
         return match more_products > 0.0 {
+            _ if best.policy.recompute_share.is_none() => format!("it {room} nothing is known of its rate"),
             true => format!("it {room} computes {more_products:.1} % more products a token"),
             false => format!("it {room} computes as much a token"),
         };

@@ -41,13 +41,32 @@ pub fn missing(
     if runs.iter().any(|run| run.tokens.is_none()) {
         missing.push("tokens/s: the runs do not say how many tokens a step has".to_owned());
     }
-    if unrated > 0 && !runs.is_empty() {
-        missing.push(match unrated {
-            1 => "time of 1 policy that was not measured; it is not ranked".to_owned(),
-            _ => format!("time of {unrated} policies that were not measured; they are not ranked"),
-        });
+    if !runs.is_empty() {
+        missing.extend(not_ranked(policies));
     }
     missing
+}
+
+/// Policies under which something fits that have no time: those that were not measured, and those whose runs do not tell
+/// it. Where no policy has one, they are ranked by what else is known.
+fn not_ranked(policies: &[PolicyPlan]) -> impl Iterator<Item = String> {
+    let none_is = policies.iter().all(|policy| policy.predicted_step_ms.is_none());
+    let timeless = |policy: &&PolicyPlan| {
+        policy.max_batch.is_some_and(|batch| batch > 0) && policy.predicted_step_ms.is_none()
+    };
+    let (measured, others): (Vec<_>, Vec<_>) =
+        policies.iter().filter(timeless).partition(|policy| policy.fit.is_some());
+    let told = [
+        (others.len(), "that was not measured", "that were not measured"),
+        (measured.len(), "whose runs do not tell it", "whose runs do not tell it"),
+    ];
+    told.into_iter().filter_map(move |(policies, one, several)| match policies {
+        0 => None,
+        1 if none_is => Some(format!("time of 1 policy {one}")),
+        1 => Some(format!("time of 1 policy {one}; it is not ranked")),
+        _ if none_is => Some(format!("time of {policies} policies {several}")),
+        _ => Some(format!("time of {policies} policies {several}; they are not ranked")),
+    })
 }
 
 /// The first of them, and how many more there are.

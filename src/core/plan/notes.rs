@@ -6,6 +6,7 @@ use super::policy::{AtBatch, PolicyPlan, TimeSource};
 use super::step_time::TimeFit;
 use crate::record::count;
 use crate::stats::{LEAST_MARGIN, RelativeLine};
+use crate::theory::MAX_BATCH;
 
 /// One sentence for each doubt.
 pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
@@ -15,7 +16,14 @@ pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
     let fit = evidence.peak.as_ref().filter(|_| kink.is_none());
     let memory = fit.map(|fit| peak_notes(fit, plan)).unwrap_or_default();
     let time = evidence.time.as_ref().zip(batch).map(|(time, batch)| time_notes(time, batch, plan));
-    memory.into_iter().chain(kink).chain(time.unwrap_or_default()).collect()
+    memory.into_iter().chain(kink).chain(most_taken(evidence, plan)).chain(time.unwrap_or_default()).collect()
+}
+
+/// That the batch is the largest there is, not the largest that would fit.
+fn most_taken(evidence: &Evidence, plan: &PolicyPlan) -> Option<String> {
+    (evidence.shape.is_some() && plan.max_batch == Some(MAX_BATCH)).then(|| {
+        format!("`stepledger run` takes no batch above {}, whatever else would fit", count(MAX_BATCH))
+    })
 }
 
 fn peak_notes(fit: &PeakFit, plan: &PolicyPlan) -> Vec<String> {
@@ -81,6 +89,13 @@ fn kink_note(evidence: &Evidence, batch: i64) -> String {
 
 fn time_notes(time: &TimeFit, batch: i64, plan: &PolicyPlan) -> Vec<String> {
     let mut notes = Vec::new();
+    if time.noise {
+        notes.push(
+            "steps do not take longer with the batch in these runs: their times are noise, and tell none of another \
+             batch; measure larger batches, or more steps"
+                .to_owned(),
+        );
+    }
     if plan.time_source == Some(TimeSource::Scaled) {
         notes.extend(scaled_note(time, batch));
     }
@@ -112,15 +127,11 @@ fn scaled_note(time: &TimeFit, batch: i64) -> Option<String> {
 
 fn line_notes(line: &RelativeLine, batch: i64, plan: &PolicyPlan) -> Vec<String> {
     let mut notes = Vec::new();
-    if line.slope <= 0.0 {
-        notes.push("steps do not take longer with the batch in these runs: their times are noise".to_owned());
-    }
     if line.worst_relative_residual > BAD_TIME_RESIDUAL {
         let off = 100.0 * line.worst_relative_residual;
         notes.push(format!("bad fit: a measured time is {off:.0} % off its line"));
     }
-    // Of times that do not grow at all nothing is said about how fast they do.
-    let falls = line.slope > 0.0 && -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
+    let falls = -line.intercept > LEAST_MARGIN * line.slope * batch as f64;
     if falls && plan.faster.is_none() {
         notes.push(
             "times grow faster than the batch in these runs: a smaller batch may be faster for its size, \

@@ -62,14 +62,14 @@ pub struct PolicyPlan {
     /// As `--checkpoint` has it; null for a program whose configuration says none.
     pub checkpoint: Option<String>,
     /// The largest batch whose predicted peak stays within the capacity; 0 where not even one sequence does. The
-    /// predictions below are of it (of batch 1 where it is 0).
+    /// predictions below are of it (of batch 1 where it is 0). Of a toy model none is larger than `stepledger run` takes.
     pub max_batch: Option<i64>,
     pub predicted_peak_bytes: Option<i64>,
     pub peak_interval_bytes: Option<[i64; 2]>,
     /// Whether the peak is known to be on its line at this batch: it lies among three or more on that line, or theory
     /// says the same. Else the interval holds only if there is no kink on the way. Null where there is no line.
     pub kink_excluded: Option<bool>,
-    /// Of the next larger batch, which is the first that does not fit.
+    /// Of the next larger batch, which is the first that does not fit; null where there is none that could be run.
     pub next_batch_peak_bytes: Option<i64>,
     pub predicted_step_ms: Option<f64>,
     pub step_interval_ms: Option<[f64; 2]>,

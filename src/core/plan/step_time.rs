@@ -8,8 +8,10 @@ use crate::stats::{Prediction, RelativeLine, fit_relative_line, median};
 /// What its runs say of a policy's step time.
 #[derive(Debug, Clone)]
 pub struct TimeFit {
-    /// A line over the batch, where two were measured.
+    /// A line over the batch, where two were measured and it rises.
     pub line: Option<RelativeLine>,
+    /// Larger batches took no longer: what the times differ by is noise, and a line through them tells of no other batch.
+    pub noise: bool,
     /// The batches whose time was measured, in order, each with the median of its runs.
     measured: Vec<(i64, f64)>,
 }
@@ -34,12 +36,14 @@ pub fn fit_time(runs: &[&Measured]) -> Option<TimeFit> {
     };
     let measured: Vec<_> = points.chunk_by(|one, other| one.0 == other.0).filter_map(of_batch).collect();
     let points: Vec<(f64, f64)> = points.iter().map(|(batch, ms)| (*batch as f64, *ms)).collect();
-    (!measured.is_empty()).then(|| TimeFit { line: fit_relative_line(&points), measured })
+    let line = fit_relative_line(&points);
+    let noise = line.as_ref().is_some_and(|line| line.slope <= 0.0);
+    (!measured.is_empty()).then(|| TimeFit { line: line.filter(|_| !noise), noise, measured })
 }
 
 impl TimeFit {
     /// By the line; by the runs of this very batch where they are far off it; and where there is no line, or it denies
-    /// that steps take time, by the nearest measured batch.
+    /// that steps take time, by the nearest measured batch. `None` of a batch that was not measured, where times are noise.
     pub fn at(&self, batch: i64) -> Option<StepTime> {
         let here = self.measured.iter().find(|(measured, _)| *measured == batch).map(|(_, ms)| *ms);
         match (self.on_the_line(batch), here) {
@@ -50,6 +54,7 @@ impl TimeFit {
             (None, Some(ms)) => {
                 Some(step_time(Prediction { value: ms, interval: None }, TimeSource::Measured))
             }
+            (None, None) if self.noise => None,
             (None, None) => {
                 let (nearest, ms) = self.nearest(batch)?;
                 let value = ms * (batch as f64 / nearest as f64);
@@ -119,6 +124,15 @@ mod tests {
         let [low, high] = at(4).interval_ms.unwrap();
         assert!(low < 3.0 && high > 3.0);
         assert_eq!(times(&[(2, 3.0), (4, 4.0), (8, 6.0)]).at(4).unwrap().source, TimeSource::Fit);
+    }
+
+    #[test]
+    fn times_that_do_not_grow_with_the_batch_tell_of_no_other() {
+        let flat = times(&[(2, 3.0), (4, 2.9), (8, 2.8)]);
+        assert!(flat.noise && flat.line.is_none());
+        assert_eq!(flat.at(4).map(|step| (step.ms, step.source)), Some((2.9, TimeSource::Measured)));
+        assert_eq!((flat.at(6), flat.at(16)), (None, None));
+        assert!(!times(&[(2, 3.0)]).noise && times(&[(2, 3.0)]).at(4).is_some());
     }
 
     #[test]

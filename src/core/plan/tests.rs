@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::record::{LackingSteps, Machine, Phase, RunStatus, Trace};
+use crate::theory::MAX_BATCH;
 
 pub const MIB: i64 = 1 << 20;
 
@@ -277,6 +278,20 @@ fn a_capacity_that_makes_no_sense_is_refused_with_the_floor() {
     };
     let fits = |mb: i64| plan(&request(Vec::new(), mb * MIB)).unwrap().best.is_some();
     assert!(fits(floor_mb) && !fits(floor_mb - 1));
+}
+
+#[test]
+fn no_batch_is_planned_that_run_does_not_take() {
+    let plan = plan(&request(Vec::new(), 1 << 60)).unwrap();
+    let (none, best) = (policy(&plan, "none"), plan.best.as_ref().unwrap());
+    assert_eq!((none.max_batch, best.at.batch), (Some(MAX_BATCH), MAX_BATCH));
+    assert!(none.notes.iter().any(|note| note.contains("no batch above 16,777,216")), "{:?}", none.notes);
+    // The one after it is none to try.
+    assert_eq!((none.next_batch_peak_bytes, trials(&plan).len()), (None, 1));
+    // Another program takes what it takes.
+    let runs = [2, 4, 8].map(|batch| measured("none", batch)).into();
+    let own = super::plan(&request(runs, 1 << 40)).unwrap();
+    assert!(policy(&own, "none").max_batch > Some(1 << 33), "{:?}", own.policies);
 }
 
 #[test]

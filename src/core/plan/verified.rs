@@ -51,22 +51,22 @@ pub fn trials(plan: &Plan) -> Vec<Trial> {
     };
     let policy = plan.policies.iter().find(|policy| policy.checkpoint == best.checkpoint);
     let first_beyond = policy
-        .and_then(|policy| Some(too_large(policy, policy.max_batch? + 1, policy.next_batch_peak_bytes)));
+        .and_then(|policy| Some(too_large(policy, policy.max_batch? + 1, policy.next_batch_peak_bytes?)));
     [chosen].into_iter().chain(first_beyond).collect()
 }
 
 fn nearest_to_fit(plan: &Plan) -> Option<Trial> {
     let known = plan.policies.iter().filter(|policy| policy.max_batch == Some(0));
     let nearest = known.min_by_key(|policy| policy.predicted_peak_bytes.unwrap_or(i64::MAX))?;
-    Some(too_large(nearest, 1, nearest.predicted_peak_bytes))
+    Some(too_large(nearest, 1, nearest.predicted_peak_bytes?))
 }
 
-fn too_large(policy: &PolicyPlan, batch: i64, predicted_peak_bytes: Option<i64>) -> Trial {
+fn too_large(policy: &PolicyPlan, batch: i64, predicted_peak_bytes: i64) -> Trial {
     Trial {
         checkpoint: policy.checkpoint.clone(),
         batch,
         predicted_fits: false,
-        predicted_peak_bytes,
+        predicted_peak_bytes: Some(predicted_peak_bytes),
         predicted_step_ms: None,
         predicted_tokens_per_s: None,
     }

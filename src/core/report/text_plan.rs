@@ -5,7 +5,7 @@ use super::text_plan_answer::{segments, verdict};
 use super::text_policies::{FASTER, bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
-use super::wrap::{prose, wrap_at, wrap_command};
+use super::wrap::{prose, wrap_at, wrap_told};
 use crate::plan::{CapacityFrom, Plan, PolicyPlan, RUNS_TOLD, more_than_told};
 use crate::theory::ProductsAtMost;
 
@@ -152,8 +152,8 @@ fn needs(plan: &Plan, width: usize) -> String {
     // What was measured once is nearest to being known.
     needing.sort_by_key(|policy| policy.fit.is_none());
     let told = needing.iter().take(COMMANDS).filter_map(|policy| {
-        let what = if policy.fit.is_some() { "needs a second run" } else { "was not measured" };
-        let command = wrap_command(&format!("    {}", policy.needs.as_ref()?), 6, width);
+        let what = if policy.fit.is_some() { "needs another run" } else { "was not measured" };
+        let command = wrap_told(&format!("    {}", policy.needs.as_ref()?), 6, width);
         Some(format!("  {} {what}:\n{command}", name(policy)))
     });
     let more = needing.len().saturating_sub(COMMANDS);

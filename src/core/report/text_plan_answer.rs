@@ -2,7 +2,7 @@
 
 use super::text_policies::{name, whole};
 use super::units::{bytes, count, ms};
-use super::wrap::{wrap_at, wrap_command};
+use super::wrap::{wrap_at, wrap_told};
 use crate::plan::{CPU, CapacityFrom, Placement, Plan, RankedBy, Segmented, Source};
 use crate::record::EvidenceLevel;
 use crate::stats::{ENOUGH_PAIRS, FEWEST_STEPS};
@@ -25,7 +25,13 @@ pub fn verdict(plan: &Plan, width: usize) -> String {
         RankedBy::TokensPerS => "predicted tokens/s",
         RankedBy::SequencesPerS => "predicted batch entries a second, as the runs count no tokens",
         RankedBy::ComputePerToken => {
-            "matrix products a token, then the larger batch, as no rate was measured (--from)"
+            match plan.policies.iter().any(|policy| policy.recompute_share.is_some()) {
+                true if plan.base.trace.is_none() => {
+                    "matrix products a token, then the larger batch, as no rate was measured (--from)"
+                }
+                true => "matrix products a token, then the larger batch, as these runs tell no rate",
+                false => "the larger batch alone, as these runs tell no rate",
+            }
         }
     };
     let told = |sentence: &str| wrap_at(sentence, 2, width);
@@ -35,7 +41,7 @@ pub fn verdict(plan: &Plan, width: usize) -> String {
             count(at.batch),
             named(&best.checkpoint)
         )),
-        wrap_command(&format!("  {}", best.command), 4, width),
+        wrap_told(&format!("  {}", best.command), 4, width),
     ];
     let warnings = [theory_of_another_device(plan), others_need(plan.capacity_from)];
     lines.extend(warnings.into_iter().flatten().map(|warning| told(&warning)));

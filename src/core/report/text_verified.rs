@@ -67,13 +67,58 @@ fn conclusion(verified: &[Verified], width: usize) -> String {
             )
         })
         .collect();
-    match (wrong.is_empty(), verified.len()) {
-        (true, 1) => "It went as predicted.".to_owned(),
-        (true, _) => "Both went as predicted.".to_owned(),
-        (false, _) => wrap_at(&format!("Not as predicted: {}.", wrong.join("; ")), 2, width),
+    let fits: Vec<bool> = verified.iter().map(|one| one.trial.predicted_fits).collect();
+    match fits.as_slice() {
+        _ if !wrong.is_empty() => wrap_at(&format!("Not as predicted: {}.", wrong.join("; ")), 2, width),
+        // How long steps take is shown, and not judged.
+        [true] => "It fitted, as predicted.".to_owned(),
+        [false] => "It did not fit, as predicted.".to_owned(),
+        _ => "The one fitted and the other did not, as predicted.".to_owned(),
     }
 }
 
 fn dash() -> String {
     "—".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Trial;
+
+    fn one(predicted_fits: bool, agrees: bool) -> Verified {
+        let (predicted_peak_bytes, predicted_step_ms, predicted_tokens_per_s) = (Some(100), Some(12.1), None);
+        Verified {
+            trial: Trial {
+                checkpoint: None,
+                batch: 4,
+                predicted_fits,
+                predicted_peak_bytes,
+                predicted_step_ms,
+                predicted_tokens_per_s,
+            },
+            run: "r".to_owned(),
+            status: "complete".to_owned(),
+            fits: predicted_fits == agrees,
+            measured_peak_bytes: Some(100),
+            measured_step_ms: Some(10.0),
+            measured_tokens_per_s: None,
+            peak_error_pct: Some(0.0),
+            step_error_pct: Some(21.0),
+            agrees,
+        }
+    }
+
+    #[test]
+    fn what_was_judged_is_said() {
+        for (verified, told) in [
+            (vec![one(true, true), one(false, true)], "The one fitted and the other did not, as predicted."),
+            (vec![one(true, true)], "It fitted, as predicted."),
+            (vec![one(false, true)], "It did not fit, as predicted."),
+            (vec![one(true, true), one(false, false)], "Not as predicted: batch 4 was to fail"),
+        ] {
+            let text = render_verified(&verified, 80);
+            assert!(text.contains(told), "{text}");
+        }
+    }
 }

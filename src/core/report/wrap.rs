@@ -11,8 +11,14 @@ pub fn wrap_at(text: &str, indent: usize, width: usize) -> String {
     broken(words.split(' '), text.len() - words.len(), indent, width, "")
 }
 
+/// What to run, in such lines: a command of ours, or in words what to do with a program of the reader's own.
+pub fn wrap_told(text: &str, indent: usize, width: usize) -> String {
+    let wrap = if text.trim_start().starts_with("stepledger ") { wrap_command } else { wrap_at };
+    wrap(text, indent, width)
+}
+
 /// A command in such lines, as a shell takes them for one: words in single quotes stay whole, and a flag with its value.
-pub fn wrap_command(text: &str, indent: usize, width: usize) -> String {
+fn wrap_command(text: &str, indent: usize, width: usize) -> String {
     let command = text.trim_start();
     let mut parts: Vec<String> = Vec::new();
     for word in shell_words(command) {
@@ -99,6 +105,14 @@ mod tests {
         assert!(wrapped.lines().skip(1).all(|line| line.starts_with("    --layers 3")), "{wrapped}");
         let words = wrapped.replace("\\\n", "");
         assert!(words.split_whitespace().eq(command.split_whitespace()));
+    }
+
+    #[test]
+    fn what_is_told_in_words_is_no_command() {
+        let words = "  my loop again, with batch 15, checkpoint none";
+        assert_eq!(wrap_told(words, 4, 40), "  my loop again, with batch 15,\n    checkpoint none");
+        let command = "  stepledger run --batch 24 --checkpoint none";
+        assert_eq!(wrap_told(command, 4, 40), wrap_command(command, 4, 40));
     }
 
     #[test]

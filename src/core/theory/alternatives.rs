@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::choices::{AdamWKind, Attention, Checkpoint, Float, Precision, ZeroGrad};
+use super::setup::MAX_BATCH;
 use super::shape::{Architecture, Shape};
 
 /// One change of a configuration.
@@ -16,9 +17,6 @@ pub struct Alternative {
     /// What it costs.
     pub price: &'static str,
 }
-
-/// No batch has so many: a sequence takes its tokens' 16 bytes a position at least.
-const MOST_SEQUENCES: i64 = 1 << 40;
 
 type Change = (String, Shape, &'static str);
 
@@ -125,9 +123,10 @@ impl Shape {
         (self.training.adamw != AdamWKind::Kernel).then(|| ("--adamw fused".to_owned(), shape, price))
     }
 
-    /// The largest batch, of any size, whose peak stays within the limit; `None` where not even one sequence fits.
+    /// The largest batch that a run takes, up to [`MAX_BATCH`], whose peak stays within the limit; `None` where not even
+    /// one sequence fits.
     pub fn largest_batch_within(&self, limit_bytes: i64) -> Option<i64> {
-        let beyond = Shape { batch: MOST_SEQUENCES, ..*self };
+        let beyond = Shape { batch: MAX_BATCH + 1, ..*self };
         beyond.largest_batch(limit_bytes).map(|shape| shape.batch)
     }
 

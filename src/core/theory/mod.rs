@@ -21,6 +21,6 @@ pub use alternatives::Alternative;
 pub use choices::{AdamWKind, Attention, Checkpoint, Float, ModelKind, Precision, ZeroGrad};
 pub use datasheet::{datasheet, datasheets};
 pub use products_at_most::ProductsAtMost;
-pub use setup::{Setup, SetupError};
+pub use setup::{MAX_BATCH, Setup, SetupError};
 pub use shape::{Architecture, Shape, VOCABULARY};
 pub use state::Training;

@@ -49,6 +49,9 @@ type Checked = Result<(), SetupError>;
 /// Larger sizes are slips of the finger, and their products would not fit 64 bits.
 const MAX_SIZE: i64 = 1 << 24;
 
+/// The largest batch that `stepledger run` takes.
+pub const MAX_BATCH: i64 = MAX_SIZE;
+
 /// Each layer is a dozen tensors, whose bookkeeping outweighs what a tiny layer holds.
 const MAX_LAYERS: i64 = 4096;
 
