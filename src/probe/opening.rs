@@ -33,6 +33,7 @@ pub fn opening_row(options: &Options, hook_ns_per_event: Option<f64>) -> RunRow 
         reference_rates: options.reference_rates.clone(),
         stepledger_version: env!("CARGO_PKG_VERSION").to_owned(),
         torch_version: Some(hook::torch_version()),
+        steps: None,
         events: 0,
         dropped_events: 0,
         hook_ns_per_event,

@@ -47,6 +47,8 @@ pub struct Recorder {
 /// What filing has brought to light so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Findings {
+    /// Passed on to the sink.
+    pub steps: i64,
     pub events: i64,
     pub dropped_events: i64,
     /// The most that the allocator's total and the categories differed by, `unattributed` left out.
@@ -202,6 +204,7 @@ impl Recorder {
             row.sync_ns = exposed.map(|parts| parts.sync_ns);
             row.launch_ns = exposed.map(|parts| parts.launch_ns);
             self.unflushed += 1;
+            self.findings.steps += 1;
             self.unflushed_lifetimes += account.ended.len();
             if number + 1 == last {
                 row.observer_ns += hook::now_ns() - begin_ns;

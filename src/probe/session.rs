@@ -199,7 +199,8 @@ impl Probe {
         // A model whose building did not fit has been in no step yet. Without names it is filed all the same.
         let _ = self.identify();
         let failed = self.file_between();
-        let Findings { events, dropped_events, unexplained_bytes } = self.recorder.findings();
+        let Findings { steps, events, dropped_events, unexplained_bytes } = self.recorder.findings();
+        self.run.steps = Some(steps);
         (self.run.events, self.run.dropped_events) = (events, dropped_events);
         // A run that is ended by something else has got over it.
         self.run.out_of_memory =

@@ -156,6 +156,7 @@ impl Made {
             sync_ns: None,
             launch_ns: None,
             lead_ns: None,
+            optimizer_calls: Some(self.has_optimizer(step).into()),
         }
     }
 
@@ -235,6 +236,7 @@ impl Made {
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: Some(self.torch.to_owned()),
+            steps: Some(self.warmup + self.steps),
             events: 400 * self.steps,
             dropped_events: 0,
             hook_ns_per_event: self.hook_ns_per_event,

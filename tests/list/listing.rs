@@ -101,10 +101,10 @@ fn a_complete_run_whose_steps_are_partly_gone_is_incomplete() {
     MadeUp { program: "gpt", ..MadeUp::new("whole", 1, 2) }.write(&runs.file("runs"));
     let list = listed(&runs, &[]);
     assert_eq!((&list[0]["status"], &list[1]["status"]), (&"complete".into(), &"incomplete".into()));
-    assert_eq!(list[1]["reason"], "2 of its 3 measured steps are there");
+    assert_eq!(list[1]["reason"], "3 of its 4 steps are there");
     assert_eq!(ids(&listed(&runs, &["--where", "status=complete"])), ["whole"]);
     let (_, text, _) = outcome(&runs, "show", &["robbed"]);
-    assert!(text.starts_with("run robbed  (incomplete: 2 of its 3 measured steps are there)"), "{text}");
+    assert!(text.starts_with("run robbed  (incomplete: 3 of its 4 steps are there)"), "{text}");
 }
 
 #[test]

@@ -79,6 +79,7 @@ impl MadeUp {
             sync_ns: None,
             launch_ns: None,
             lead_ns: None,
+            optimizer_calls: Some(1),
         }
     }
 
@@ -117,6 +118,7 @@ impl MadeUp {
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
+            steps: Some(4),
             events: 4,
             dropped_events: 0,
             hook_ns_per_event: None,

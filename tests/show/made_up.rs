@@ -139,6 +139,7 @@ impl Plan {
             sync_ns: self.waits_every.map(|_| 1_000_000),
             launch_ns: self.waits_every.map(|_| 500_000),
             lead_ns: self.lead_ns(step),
+            optimizer_calls: Some(self.optimizer.into()),
         }
     }
 
@@ -167,6 +168,7 @@ impl Plan {
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
+            steps: Some(self.steps),
             events: 1_000,
             dropped_events: 0,
             hook_ns_per_event: None,

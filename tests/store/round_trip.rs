@@ -106,12 +106,12 @@ prop_compose! {
         (device_busy_pct, cpu_wait_ns) in (option::of(0.0..100.0), option::of(number())),
         (rounding_bytes, cached_bytes, non_torch_bytes) in (option::of(number()), option::of(number()), option::of(number())),
         (transfer_ns, sync_ns, launch_ns) in (option::of(number()), option::of(number()), option::of(number())),
-        lead_ns in option::of(number()),
+        (lead_ns, optimizer_calls) in (option::of(number()), option::of(number())),
     ) -> StepRow {
         StepRow {
             step, warmup, started_at, wall_ns, loss, tokens, events, dropped_events, peak_bytes, peak_phase,
             difference_bytes, observer_ns, device_busy_pct, cpu_wait_ns, rounding_bytes, cached_bytes, non_torch_bytes,
-            transfer_ns, sync_ns, launch_ns, lead_ns,
+            transfer_ns, sync_ns, launch_ns, lead_ns, optimizer_calls,
         }
     }
 }
@@ -189,6 +189,7 @@ prop_compose! {
         (key, value) in any::<(String, i64)>(),
         (parameters, logical_cpus, memory_bytes, torch_threads) in any::<(Option<i64>, Option<i64>, Option<i64>, Option<i64>)>(),
         (events, dropped_events, hook_ns_per_event) in (number(), number(), option::of(loss())),
+        steps in option::of(number()),
         missing in vec(any::<String>(), 0..4),
         (capacity_bytes, out_of_memory) in (option::of(number()), option::of(failed_allocation())),
         device_facts in device_facts(),
@@ -198,7 +199,7 @@ prop_compose! {
             finished_at, config: [(key, value.into())].into_iter().collect(), device, parameters, trace,
             capacity_bytes, out_of_memory,
             machine: Machine { host, os, cpu, logical_cpus, memory_bytes, torch_threads }, device_facts,
-            reference_rates: None, stepledger_version, torch_version, events, dropped_events, hook_ns_per_event, missing,
+            reference_rates: None, stepledger_version, torch_version, steps, events, dropped_events, hook_ns_per_event, missing,
         }
     }
 }

@@ -50,6 +50,7 @@ pub fn run(run_id: &str, status: RunStatus) -> RunRow {
         reference_rates: Some(ReferenceRates::Calibrated(rates())),
         stepledger_version: "0.1.0".to_owned(),
         torch_version: Some("2.11.0".to_owned()),
+        steps: ended.then_some(200),
         events: if ended { 41_800 } else { 0 },
         dropped_events: 0,
         hook_ns_per_event: Some(38.5),
@@ -130,6 +131,7 @@ pub fn step(step: i64) -> StepRows {
         sync_ns: None,
         launch_ns: None,
         lead_ns: None,
+        optimizer_calls: Some(1),
     };
     (row, phases, moments(step, &mut dice), lifetimes(step, &mut dice))
 }

@@ -13,7 +13,6 @@ use super::show::write_json;
 use super::standing::as_it_stands;
 use super::terminal;
 use super::words::at_least;
-use crate::record::StepsThere;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
@@ -97,7 +96,7 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
     let shown = dir.display().to_string();
     match glance(dir) {
         Ok(glance) => {
-            let there = StepsThere::of(glance.steps.iter().map(|step| (step.step, step.warmup)));
+            let there = glance.steps.len();
             let rates = StepRates::of(&rated(&glance));
             ListedRun::of(shown, &as_it_stands(glance.run, dir, host), there, &rates)
         }

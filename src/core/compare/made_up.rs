@@ -70,6 +70,7 @@ impl Made {
             reference_rates: None,
             stepledger_version: "0.1.0".to_owned(),
             torch_version: None,
+            steps: Some(self.steps as i64),
             events: 0,
             dropped_events: 0,
             hook_ns_per_event: None,

@@ -88,7 +88,7 @@ impl Repeat {
         let RunTables { run, steps, phases, ledger } = tables;
         completed(run)?;
         let measured: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
-        run.lacks(steps.as_slice().into()).map_or(Ok(()), Err)?;
+        run.lacks(steps.len()).map_or(Ok(()), Err)?;
         let timed = Timed::of(tables)?;
         let (time, settled) = timed.estimate(steps.len())?;
         let kept: Vec<i64> = timed.steps[settled.warmup..].iter().map(|step| step.step).collect();
@@ -220,15 +220,9 @@ mod tests {
     #[test]
     fn a_run_whose_steps_are_partly_gone_is_no_repeat() {
         let mut tables = Made { steps: 96, ..Made::default() }.tables("a", 0);
-        let lost = tables.steps.split_off(65);
-        // That the last ones are gone does not show.
-        assert!(Repeat::of(&tables).is_ok());
-        tables.steps.extend(lost.into_iter().skip(11));
+        tables.steps.truncate(65);
         let why = Repeat::of(&tables).unwrap_err().to_string();
-        assert!(
-            why.starts_with("85 of its first 96 steps are there, and step 65 is missing; bring"),
-            "{why}"
-        );
+        assert!(why.starts_with("65 of its 96 steps are there; bring"), "{why}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Measured {
     /// Sums up a run's rows; warm-up is left out. `between` are those of the `phases` table that ran between the steps, of
     /// use only where [`RunRow::asks_between`] says so.
     pub fn of(run: &RunRow, steps: &[StepRow], between: &BetweenSteps) -> Self {
-        let lacks = run.lacks(steps.into());
+        let lacks = run.lacks(steps.len());
         let cycles = Cycles::of(&run.step_spans(steps, between));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {

@@ -210,7 +210,7 @@ fn runs_that_cannot_be_used_are_told_with_the_reason() {
         Measured { status: RunStatus::Interrupted, reason: Some("Ctrl-C".to_owned()), ..measured("none", 3) },
         Measured { steps: 0, step_ms: None, ..measured("none", 5) },
         Measured { config: Map::new(), ..measured("none", 6) },
-        Measured { lacks: Some(LackingSteps::Asked { there: 10, asked: 12 }), ..measured("none", 7) },
+        Measured { lacks: Some(LackingSteps { there: 10, recorded: 12 }), ..measured("none", 7) },
     ];
     let mut runs = bad.clone();
     runs.extend([measured("none", 2), measured("none", 4)]);
@@ -222,7 +222,7 @@ fn runs_that_cannot_be_used_are_told_with_the_reason() {
         "interrupted: Ctrl-C",
         "no measured step",
         "says no `batch`",
-        "10 of its 12 measured steps",
+        "10 of its 12 steps",
     ];
     for (why, part) in why.iter().zip(parts) {
         assert!(why.contains(part), "{why}");

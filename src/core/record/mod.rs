@@ -18,9 +18,7 @@ mod words;
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
 pub use ids::{id_tail, id_time};
-#[cfg(test)]
-pub(crate) use lacking::COUNTED;
-pub use lacking::{INCOMPLETE, LackingSteps, StepsThere};
+pub use lacking::{INCOMPLETE, LackingSteps};
 pub(crate) use number::three_digits;
 pub use number::{bytes, count};
 pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};

@@ -41,6 +41,8 @@ pub struct RunRow {
     pub reference_rates: Option<ReferenceRates>,
     pub stepledger_version: String,
     pub torch_version: Option<String>,
+    /// Steps recorded, warm-up included; `None` while it goes on, of one that was killed, and in runs of earlier versions.
+    pub steps: Option<i64>,
     /// Allocator events seen and, of those, lost because the buffer was full.
     pub events: i64,
     pub dropped_events: i64,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::step_rates::StepRates;
-use crate::record::{RunRow, StepsThere};
+use crate::record::RunRow;
 
 /// The status of a run whose files are damaged.
 pub const UNREADABLE: &str = "unreadable";
@@ -68,9 +68,9 @@ pub const FACTS: &[&str] = &[
 ];
 
 impl ListedRun {
-    /// A run whose row could be read, as it stands.
-    pub fn of(dir: String, run: &RunRow, steps: StepsThere, rates: &StepRates) -> Self {
-        let (status, reason) = run.told_status(steps);
+    /// A run whose row could be read, as it stands; so many of its steps are `there`, warm-up included.
+    pub fn of(dir: String, run: &RunRow, there: usize, rates: &StepRates) -> Self {
+        let (status, reason) = run.told_status(there);
         ListedRun {
             run_id: run.run_id.clone(),
             dir,

@@ -136,7 +136,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
     let moments: Vec<&LedgerMoment> =
         account.ledger.iter().filter(|moment| Some(moment.step) == ledger_step).collect();
     let (run, step) = (&account.run, times.summary(&steps));
-    let (status, reason) = run.told_status(account.steps.as_slice().into());
+    let (status, reason) = run.told_status(account.steps.len());
     Ok(Summary {
         run_id: run.run_id.clone(),
         schema_version: run.schema_version,

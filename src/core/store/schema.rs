@@ -112,6 +112,7 @@ table! { "run", RunColumns {
     reference_rates: Option<String>,
     stepledger_version: String,
     torch_version: Option<String>,
+    steps: Option<i64>,
     events: i64,
     dropped_events: i64,
     hook_ns_per_event: Option<f64>,

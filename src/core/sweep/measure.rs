@@ -51,7 +51,7 @@ impl Measure {
         let margin = noise(known, run).map_or(LEAST_MARGIN, |noise| noise.half_width_pct / 100.0);
         let setting = setting(run, &tables.steps);
         let weakness = || weakness(repeat.as_ref()?, margin.max(LEAST_MARGIN));
-        let lacks = run.lacks(tables.steps.as_slice().into()).map(|lacks| lacks.to_string());
+        let lacks = run.lacks(tables.steps.len()).map(|lacks| lacks.to_string());
         let steps: Vec<StepRow> = tables.steps.into_iter().filter(|step| !step.warmup).collect();
         Ok(Measure {
             run_id: run.run_id.clone(),

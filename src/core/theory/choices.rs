@@ -159,14 +159,3 @@ impl Serialize for Checkpoint {
         serializer.collect_str(self)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::COUNTED;
-
-    #[test]
-    fn the_toy_models_are_the_programs_whose_steps_are_counted() {
-        assert_eq!(ModelKind::WORDS, COUNTED);
-    }
-}
