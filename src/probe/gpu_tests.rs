@@ -88,6 +88,7 @@ fn a_run_is_timed_and_accounted_for_from_its_start_to_its_records() {
             assert_eq!(device_ns(SpanKind::Transfer, Phase::Dataloader), Some(2 * MS));
             let records = kept.step(step);
             assert_eq!((records.step.difference_bytes, records.step.dropped_events), (Some(0), 0));
+            assert!(records.step.lead_ns.is_some(), "step {step}");
             assert_eq!(at(&records, Moment::ForwardEnd, Category::Activation), 2048);
             assert_eq!(at(&records, Moment::ForwardEnd, Category::Input), 1000);
             assert_eq!(at(&records, Moment::OptimizerEnd, Category::AdamState), 4096);

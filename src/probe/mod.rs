@@ -5,6 +5,8 @@ mod activities;
 mod current;
 mod device;
 #[cfg(test)]
+mod device_step_tests;
+#[cfg(test)]
 mod device_tests;
 mod error;
 #[cfg(test)]

@@ -10,16 +10,16 @@ use crate::record::{Phase, SpanKind, StepRow};
 const MS: i64 = 1_000_000;
 
 /// A run on the double.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     double: &'a Double,
-    spans: Spans,
+    pub(super) spans: Spans,
     recorder: Recorder,
-    kept: Kept,
+    pub(super) kept: Kept,
 }
 
 impl<'a> Run<'a> {
     /// Every step is due as soon as it has ended.
-    fn start(double: &'a Double) -> Self {
+    pub(super) fn start(double: &'a Double) -> Self {
         Run::flushed_every(double, 1)
     }
 
@@ -39,6 +39,11 @@ impl<'a> Run<'a> {
         self.double.work(work_ns);
         self.spans.leave_scope(scope);
         self.spans.leave_phase(Phase::Forward, depth);
+        self.end_step(step, begin_ns);
+    }
+
+    /// Ends one that began then.
+    pub(super) fn end_step(&mut self, step: i64, begin_ns: i64) {
         let end_ns = self.spans.end_step(step);
         let row = StepRow { step, wall_ns: end_ns - begin_ns, ..StepRow::default() };
         self.recorder.add(row, begin_ns, end_ns, &mut self.spans).unwrap();
@@ -53,14 +58,14 @@ impl<'a> Run<'a> {
     }
 
     /// The host waits for the device, which has nothing to do: here their timelines meet, though one is made up.
-    fn find_idle(&mut self) {
+    pub(super) fn find_idle(&mut self) {
         self.spans.begin_between();
         let waiting = self.spans.enter_device_span(SpanKind::Sync).unwrap();
         self.spans.leave_scope(waiting);
         self.spans.take_between();
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.recorder.add_between(0, &mut self.spans);
     }
 }
@@ -248,72 +253,5 @@ fn after_a_step_that_was_left_the_next_one_has_no_exposed_times() {
         };
         assert_eq!(run.kept.steps(), [0, 1, 2]);
         assert_eq!([exposed(0), exposed(1), exposed(2)], [[true; 3], [false; 3], [true; 3]]);
-    });
-}
-
-/// A loop that waits around a helper that waits, and copies around one that copies.
-#[test]
-fn a_wait_within_a_wait_and_a_copy_within_a_copy_are_one() {
-    on_the_double(&path("a_wait_within_a_wait_and_a_copy_within_a_copy_are_one"), |double| {
-        let mut run = Run::start(double);
-        let begin_ns = run.spans.begin_step(0);
-        for kind in [SpanKind::Transfer, SpanKind::Sync] {
-            let outer = run.spans.enter_device_span(kind).unwrap();
-            for _ in 0..3 {
-                assert_eq!(run.spans.enter_device_span(kind), None);
-            }
-            let scope = run.spans.enter_scope("helper");
-            assert_eq!(run.spans.enter_device_span(kind), None, "whatever lies between");
-            run.double.work(2 * MS);
-            run.spans.leave_scope(scope);
-            run.spans.leave_scope(outer);
-        }
-        let end_ns = run.spans.end_step(0);
-        let row = StepRow { step: 0, wall_ns: end_ns - begin_ns, ..StepRow::default() };
-        run.recorder.add(row, begin_ns, end_ns, &mut run.spans).unwrap();
-        double.pass(100 * MS);
-        run.end();
-        for kind in [SpanKind::Transfer, SpanKind::Sync] {
-            let row = run.kept.row(0, kind, Phase::Other);
-            assert_eq!((row.calls, row.device_ns), (1, Some(2 * MS)), "{kind}");
-        }
-        let step = run.kept.step(0).step;
-        let waited = run.kept.row(0, SpanKind::Sync, Phase::Other).total_ns;
-        assert_eq!(step.cpu_wait_ns, Some(waited));
-        assert!(waited <= step.wall_ns);
-    });
-}
-
-/// The device is given an optimizer outside of all phases, and the loop then does something else for long.
-#[test]
-fn a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended() {
-    on_the_double(&path("a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended"), |double| {
-        // So much that the host's own time is nothing beside it.
-        const SECOND: i64 = 1000 * MS;
-        let mut run = Run::start(double);
-        let mut begins = Vec::new();
-        for step in 0..2 {
-            run.find_idle();
-            let begin_ns = run.spans.begin_step(step);
-            let depth = run.spans.enter_phase(Phase::Forward);
-            double.work(6 * SECOND);
-            run.spans.leave_phase(Phase::Forward, depth);
-            double.work(4 * SECOND);
-            let end_ns = run.spans.end_step(step);
-            let row = StepRow { step, wall_ns: end_ns - begin_ns, ..StepRow::default() };
-            run.recorder.add(row, begin_ns, end_ns, &mut run.spans).unwrap();
-            begins.push(begin_ns - run.spans.epoch_ns);
-            double.pass(60 * SECOND);
-        }
-        run.end();
-        for (step, begin_ns) in (0..).zip(begins) {
-            let (row, forward) =
-                (run.kept.step(step).step, run.kept.row(step, SpanKind::Phase, Phase::Forward));
-            let through_ns = begin_ns + row.wall_ns + row.lead_ns.unwrap();
-            let forwards_ns = forward.begin_ns.unwrap() + forward.total_ns + forward.lead_ns.unwrap();
-            // To what an event tells of ten seconds.
-            let off_ns = through_ns - forwards_ns - 4 * SECOND;
-            assert!(off_ns.abs() < 10_000, "step {step}: {off_ns}");
-        }
     });
 }

@@ -171,7 +171,7 @@ fn a_damaged_run_is_told_and_made_again() {
     told.sort();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].0 == truncated && told[0].1.starts_with("steps-0001.parquet is damaged: "), "{told:?}");
-    assert!(told[1].0 == without_steps && told[1].1 == "0 of its 2 measured steps are there", "{told:?}");
+    assert!(told[1].0 == without_steps && told[1].1 == "0 of its 3 steps are there", "{told:?}");
     // Once more: nothing is made again, and it is still told.
     let again = resume(&runs, "");
     assert!(!stderr(&again).contains("run "), "{}", stderr(&again));

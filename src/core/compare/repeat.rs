@@ -28,8 +28,8 @@ pub struct Repeat {
     pub run_id: String,
     pub started_at: DateTime<Utc>,
     pub finished_at: Option<DateTime<Utc>>,
-    /// Of the measured steps' wall times, in nanoseconds; on a GPU that is waited for now and then, and where gradients
-    /// are accumulated over steps, of whole cycles.
+    /// Of the measured steps' times, in nanoseconds; on a GPU that is waited for now and then, and where gradients are
+    /// accumulated over steps, of whole cycles.
     pub time: RunEstimate,
     /// Whether its steps are known to have waited for the device; else these are the host's times.
     pub waits: bool,

@@ -1,0 +1,75 @@
+//! What a step comes to whose device goes on, or in which the same thing is said twice, on a double of the driver.
+
+use super::recorder_tests::Run;
+use super::timing::double::on_the_double;
+use crate::record::{Phase, SpanKind};
+
+const MS: i64 = 1_000_000;
+
+fn path(test: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{test}")
+}
+
+/// A loop that waits around a helper that waits, and copies around one that copies.
+#[test]
+fn a_wait_within_a_wait_and_a_copy_within_a_copy_are_one() {
+    on_the_double(&path("a_wait_within_a_wait_and_a_copy_within_a_copy_are_one"), |double| {
+        let mut run = Run::start(double);
+        let begin_ns = run.spans.begin_step(0);
+        for kind in [SpanKind::Transfer, SpanKind::Sync] {
+            let outer = run.spans.enter_device_span(kind).unwrap();
+            for _ in 0..3 {
+                assert_eq!(run.spans.enter_device_span(kind), None);
+            }
+            let scope = run.spans.enter_scope("helper");
+            assert_eq!(run.spans.enter_device_span(kind), None, "whatever lies between");
+            double.work(2 * MS);
+            run.spans.leave_scope(scope);
+            run.spans.leave_scope(outer);
+        }
+        run.end_step(0, begin_ns);
+        double.pass(100 * MS);
+        run.end();
+        for kind in [SpanKind::Transfer, SpanKind::Sync] {
+            let row = run.kept.row(0, kind, Phase::Other);
+            assert_eq!((row.calls, row.device_ns), (1, Some(2 * MS)), "{kind}");
+        }
+        let step = run.kept.step(0).step;
+        let waited = run.kept.row(0, SpanKind::Sync, Phase::Other).total_ns;
+        assert_eq!(step.cpu_wait_ns, Some(waited));
+        assert!(waited <= step.wall_ns);
+    });
+}
+
+/// The device is given an optimizer outside of all phases, and the loop then does something else for long.
+#[test]
+fn a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended() {
+    on_the_double(&path("a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended"), |double| {
+        // So much that the host's own time is nothing beside it.
+        const SECOND: i64 = 1000 * MS;
+        let mut run = Run::start(double);
+        let mut begins = Vec::new();
+        for step in 0..2 {
+            run.find_idle();
+            let begin_ns = run.spans.begin_step(step);
+            let depth = run.spans.enter_phase(Phase::Forward);
+            double.work(6 * SECOND);
+            run.spans.leave_phase(Phase::Forward, depth);
+            double.work(4 * SECOND);
+            run.end_step(step, begin_ns);
+            begins.push(begin_ns - run.spans.epoch_ns);
+            double.pass(60 * SECOND);
+        }
+        run.end();
+        for (step, begin_ns) in (0..).zip(begins) {
+            let (row, forward) =
+                (run.kept.step(step).step, run.kept.row(step, SpanKind::Phase, Phase::Forward));
+            let through_ns = begin_ns + row.wall_ns + row.lead_ns.unwrap();
+            let forwards_ns = forward.begin_ns.unwrap() + forward.total_ns + forward.lead_ns.unwrap();
+            // To what an event tells of ten seconds.
+            let off_ns = through_ns - forwards_ns - 4 * SECOND;
+            assert!(off_ns.abs() < 10_000, "step {step}: {off_ns}");
+        }
+    });
+}
