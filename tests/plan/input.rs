@@ -67,6 +67,9 @@ fn a_policy_that_is_asked_for_is_the_only_one() {
     let batch = &policy(&answer, "full")["max_batch"];
     let command = format!("stepledger run --batch {batch} --checkpoint full --dtype bf16 --threads 1");
     assert_eq!(answer["best"]["command"], command);
+    let kernel = plan(&Runs::new(), "--capacity-mb 64 --device cuda --adamw kernel --block-size 512");
+    let command = kernel["best"]["command"].as_str().unwrap();
+    assert!(command.contains("--adamw kernel") && command.contains("--block-size 512"), "{command}");
 }
 
 /// A command that is copied, and a run of --verify, may begin in another folder.
@@ -268,6 +271,7 @@ fn what_no_run_can_be_told_is_not_planned_for() {
         ("--dropout 2", "--dropout 2: allowed: from 0 to below 1"),
         ("--betas 0.9", "--betas [0.9]: allowed: two numbers"),
         ("--adamw kernel", "takes --device cuda"),
+        ("--block-size 256", "--block-size 256: is for --adamw kernel"),
         ("--device tpu", "--device tpu: allowed: cpu, cuda"),
     ] {
         let (code, text, errors) = outcome(&runs, &format!("--capacity-mb 64 {flags}"));

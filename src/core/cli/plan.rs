@@ -16,7 +16,7 @@ use super::machine;
 use super::plan_verify::verify;
 use super::run_args::{ModelArgs, TrainingArgs};
 use super::run_setup::setup;
-use super::settings::settings;
+use super::settings::{KERNEL_SIZES, settings};
 use super::show::write_json;
 use super::terminal;
 use super::words::{bytes_of, mebibytes, one_of};
@@ -178,6 +178,7 @@ fn defaults() -> anyhow::Result<Map<String, Value>> {
     let mut defaults = settings(&model, &training);
     // As many threads as there are cores, wherever that is: a command names them.
     defaults.insert("threads".to_owned(), Value::Null);
+    defaults.extend(KERNEL_SIZES.map(|name| (name.to_owned(), Value::Null)));
     Ok(defaults)
 }
 

@@ -4,7 +4,7 @@
 use super::run_args::{ModelArgs, RunArgs, TrainingArgs};
 use super::settings::all_cores;
 use crate::record::Trace;
-use crate::theory::{Architecture, Attention, ModelKind, Setup, SetupError, Shape, Training};
+use crate::theory::{AdamWKind, Architecture, Attention, ModelKind, Setup, SetupError, Shape, Training};
 
 impl RunArgs {
     /// Refuses what no run on this machine can do, naming the flag, its value and what is allowed.
@@ -26,6 +26,7 @@ impl RunArgs {
 /// The run that these flags ask for.
 pub fn setup(model: &ModelArgs, training: &TrainingArgs) -> Result<Setup, SetupError> {
     model.check_attention()?;
+    training.check_tiling()?;
     Ok(Setup {
         shape: shape(model, training),
         heads: model.heads(),
@@ -68,6 +69,18 @@ impl ModelArgs {
 }
 
 impl TrainingArgs {
+    /// Refuses sizes of the kernel where there is none. Which there are the kernel knows.
+    fn check_tiling(&self) -> Result<(), SetupError> {
+        let sizes = [("--block-size", self.block_size), ("--tile-size", self.tile_size)];
+        match sizes.into_iter().find_map(|(flag, size)| Some((flag, size?))) {
+            Some((flag, size)) if self.adamw != AdamWKind::Kernel => {
+                let allowed = format!("is for --adamw kernel, and this is --adamw {}", self.adamw);
+                Err(SetupError::flag(flag, size, allowed))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// AdamW's two decay rates.
     pub fn two_betas(&self) -> Result<(f64, f64), SetupError> {
         match self.betas[..] {
@@ -144,6 +157,7 @@ mod tests {
             ("--device tpu", "--device tpu: allowed: cpu, cuda"),
             ("--pin-memory", "--pin-memory with --device cpu"),
             ("--adamw kernel", "takes --device cuda"),
+            ("--tile-size 8", "--tile-size 8: is for --adamw kernel, and this is --adamw fused"),
             ("--master-weights", "needs --dtype bf16"),
             ("--capacity-mb 4 --enforce --trace phases", "it takes --trace allocations or ops"),
             ("--width 65536 --layers 4000", "and the machine has 1073741824"),

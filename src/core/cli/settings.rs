@@ -36,11 +36,18 @@ pub fn settings(model: &ModelArgs, training: &TrainingArgs) -> Map<String, Value
         "loader_delay_ms": training.loader_delay_ms,
         "data": training.data,
     });
-    match value {
+    let mut settings = match value {
         Value::Object(settings) => settings,
         _ => Map::new(),
-    }
+    };
+    // Recorded where they were asked for.
+    let sizes = KERNEL_SIZES.into_iter().zip([training.block_size, training.tile_size]);
+    settings.extend(sizes.filter_map(|(name, size)| Some((name.to_owned(), size?.into()))));
+    settings
 }
+
+/// The kernel's sizes, which have a default of their own.
+pub const KERNEL_SIZES: [&str; 2] = ["block_size", "tile_size"];
 
 /// The threads that a run has unless it is told otherwise.
 pub fn all_cores() -> i32 {

@@ -42,6 +42,7 @@ mod text_by_scope;
 mod text_compare;
 mod text_device;
 mod text_findings;
+mod text_losses;
 mod text_out_of_memory;
 mod text_peak;
 mod text_plan;
