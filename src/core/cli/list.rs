@@ -17,7 +17,7 @@ use crate::record::RunRow;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
-use crate::store::{StepGlance, StoreError, glance, is_being_written, run_folders};
+use crate::store::{StepGlance, StoreError, began, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
 Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
@@ -111,7 +111,10 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
                     let why = "there is no run.parquet: its process ended before it wrote one".to_owned();
                     ListedRun::without_row(name, shown, "interrupted", Some(why))
                 }
-                error => ListedRun::without_row(name, shown, UNREADABLE, Some(error.to_string())),
+                error => ListedRun {
+                    began: began(dir),
+                    ..ListedRun::without_row(name, shown, UNREADABLE, Some(error.to_string()))
+                },
             }
         }
     }

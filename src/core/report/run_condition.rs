@@ -57,7 +57,7 @@ impl FromStr for Condition {
         // Held against what is no time, times would be compared by their letters.
         match condition.is_of_time() && condition.value != "null" && !is_time(&condition.value) {
             true => Err(format!(
-                "{} is a time, and {:?} is none; write YYYY-MM-DDTHH:MM:SSZ, in UTC, or the parts that it begins with, such as \
+                "{} is a time, and {:?} is none; write YYYY-MM-DDTHH:MM:SS.ssssssZ, in UTC, or the parts that it begins with, such as \
                  2026-01-31, or `null` for runs without one",
                 condition.field, condition.value
             )),
@@ -92,12 +92,23 @@ impl Condition {
     }
 }
 
+/// Up to the seconds, the last of the parts that a time must have.
+const SECONDS: usize = 19;
+
 /// Whether this is what a time begins with: whole parts, which together with any rest are a time that there is.
 fn is_time(asked: &str) -> bool {
     const ANY: &str = "2000-01-01T00:00:00Z";
-    /// Up to the year, the month, and so on; the last is the `Z`.
-    const PARTS: [usize; 7] = [4, 7, 10, 13, 16, 19, 20];
-    let asked = asked.replacen(' ', "T", 1);
+    /// Up to the year, the month, and so on.
+    const PARTS: [usize; 6] = [4, 7, 10, 13, 16, SECONDS];
+    let asked = as_compared(asked);
+    let (asked, fraction) = asked.split_at_checked(SECONDS).unwrap_or((&asked, ""));
+    let is_fraction = |text: &str| {
+        let digits = text.strip_prefix('.').unwrap_or_default();
+        (1..=6).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    if !fraction.is_empty() && !is_fraction(fraction) {
+        return false;
+    }
     let whole = PARTS.contains(&asked.len()).then(|| format!("{asked}{}", &ANY[asked.len()..]));
     // As it is written again: the parser takes other spellings, too.
     let again =
@@ -105,9 +116,16 @@ fn is_time(asked: &str) -> bool {
     whole.is_some_and(|whole| again(&whole) == Some(whole))
 }
 
+/// With a `T` between day and hour, and without the `Z` at its end.
+fn as_compared(asked: &str) -> String {
+    let asked = asked.replacen(' ', "T", 1);
+    let without_z = asked.strip_suffix('Z').filter(|rest| rest.len() >= SECONDS);
+    without_z.unwrap_or(&asked).to_owned()
+}
+
 /// `2026-01-31` is the whole day, `2026-01-31 12:00` (or with a `T`) the minute: of the run's time no more is looked at.
 fn compare_time(time: &str, asked: &str) -> Ordering {
-    let asked = asked.replacen(' ', "T", 1);
+    let asked = as_compared(asked);
     time.get(..asked.len()).unwrap_or(time).cmp(&asked)
 }
 
@@ -136,7 +154,8 @@ pub(super) mod tests {
             .as_object()
             .unwrap()
             .clone();
-        run.started_at = Some(format!("2026-01-0{batch}T10:30:59Z"));
+        let started_at = format!("2026-01-0{batch}T10:30:59.250000Z");
+        (run.began, run.started_at) = (Some(started_at.parse().unwrap()), Some(started_at));
         run.step_ms = step_ms;
         run
     }
@@ -187,10 +206,14 @@ pub(super) mod tests {
             "started=2026-01-31 12:00:00+01:00",
             "finished_at>=8",
             "finished_at=éé",
+            "started=2026-01-31T12:00:00.",
+            "started=2026-01-31T12:00:00.1234567",
+            "started=2026-01-31T12:00:0é.5",
+            "started=2026Z",
         ] {
             let error = condition.parse::<Condition>().unwrap_err();
             assert!(
-                error.contains("is a time") && error.contains("YYYY-MM-DDTHH:MM:SSZ"),
+                error.contains("is a time") && error.contains("YYYY-MM-DDTHH:MM:SS.ssssssZ"),
                 "{condition}: {error}"
             );
         }
@@ -215,6 +238,10 @@ pub(super) mod tests {
             ("started=2026-01-04 10:30", "c"),
             ("started=2026-01-04 10:31", ""),
             ("started=2026-01-04T10:30:59Z", "c"),
+            // As JSON has it.
+            ("started=2026-01-04T10:30:59.250000Z", "c"),
+            ("started>2026-01-04T10:30:59.2", "b"),
+            ("started>=2026-01-04T10:30:59.3", "b"),
             ("finished_at=null", "abc"),
             ("finished_at>2026", ""),
         ] {

@@ -1,6 +1,6 @@
 //! Which runs of a list to show, and in what order.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -13,7 +13,8 @@ use super::run_condition::{Condition, plain};
 pub struct Selection {
     /// All of them must hold.
     pub conditions: Vec<Condition>,
-    /// By which field to sort, the least first; `None`: by start, the newest first.
+    /// By which field to sort, the least first; `None`: by start, the newest first. Among runs that are alike in it the
+    /// newest comes first.
     pub sort: Option<String>,
     pub reverse: bool,
     pub limit: Option<usize>,
@@ -93,14 +94,18 @@ impl Listing {
     /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
     pub fn finish(self) -> Result<Vec<ListedRun>, SelectionError> {
         self.check()?;
-        let (selection, mut runs) = (self.selection, self.kept);
-        let (field, falling) = match &selection.sort {
-            Some(field) => (field.as_str(), selection.reverse),
-            None => ("started", !selection.reverse),
-        };
-        runs.sort_by_cached_key(|run| run.run_id.clone());
-        runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), falling));
-        runs.truncate(selection.limit.unwrap_or(usize::MAX));
+        let (Selection { sort, reverse, limit, .. }, mut runs) = (self.selection, self.kept);
+        runs.sort_by_cached_key(|run| Reverse(run.recency()));
+        match sort.as_deref() {
+            None if reverse => oldest_first(&mut runs, |run| run.began.is_some()),
+            None => {}
+            Some("started" | "started_at") if reverse => runs.sort_by_key(|run| run.started_at.is_none()),
+            Some("started" | "started_at") => oldest_first(&mut runs, |run| run.started_at.is_some()),
+            Some(field) => {
+                runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), reverse));
+            }
+        }
+        runs.truncate(limit.unwrap_or(usize::MAX));
         Ok(runs)
     }
 
@@ -135,6 +140,12 @@ fn is_below(field: &str, name: &str) -> bool {
     field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// Turns the newest runs first into the oldest first; those whose start is not known come last all the same.
+fn oldest_first(runs: &mut [ListedRun], is_known: impl Fn(&ListedRun) -> bool) {
+    runs.reverse();
+    runs.sort_by_key(|run| !is_known(run));
+}
+
 fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
     let order = match (one, other) {
         (Value::Null, Value::Null) => return Ordering::Equal,
@@ -150,6 +161,8 @@ fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::super::run_condition::tests::run;
     use super::*;
 
@@ -169,6 +182,35 @@ mod tests {
             ("acb".into(), "cab".into())
         );
         assert_eq!(by(Some("batch"), true, Some(2)), "bc");
+    }
+
+    #[test]
+    fn of_runs_of_one_second_the_newest_is_still_the_first() {
+        let began = |id: &str, micros: i64| {
+            let began = DateTime::from_timestamp_micros(1_769_860_800_000_000 + micros);
+            ListedRun { began, started_at: Some("2026-01-31T12:00:00Z".to_owned()), ..run(id, 2, None) }
+        };
+        let unreadable = ListedRun { started_at: None, ..began("file-of-then", 600_000) };
+        let lost = ListedRun { began: None, started_at: None, ..run("lost", 2, None) };
+        let runs = [
+            began("b", 999_999),
+            lost,
+            began("a", 1_000_000),
+            began("d", 5),
+            began("e", 5),
+            unreadable,
+            began("c", 0),
+        ];
+        let ids = |sort: Option<&str>, reverse| {
+            let selection = Selection { sort: sort.map(str::to_owned), reverse, ..Selection::default() };
+            let ids = selection.of(runs.to_vec()).unwrap().into_iter().map(|run| run.run_id);
+            ids.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(ids(None, false), "a b file-of-then e d c lost");
+        assert_eq!(ids(None, true), "c d e file-of-then b a lost");
+        assert_eq!(ids(Some("started"), false), "c d e b a file-of-then lost");
+        assert_eq!(ids(Some("started"), true), "a b e d c file-of-then lost");
+        assert_eq!(ids(Some("batch"), false), ids(None, false), "alike in it");
     }
 
     #[test]

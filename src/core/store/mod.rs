@@ -42,7 +42,7 @@ pub use folders::{Contents, contents, is_run_folder, run_folders};
 pub use glance::{StepGlance, glance};
 pub use known::sides_in;
 pub use liveness::{holders, is_being_written};
-pub use locate::{exactly, find_run, is_run, newest, resolve, runs_in};
+pub use locate::{began, exactly, find_run, is_run, newest, resolve, runs_in};
 pub use noise::Noise;
 pub use reader::Dataset;
 pub use removal::{RemovalError, removable, remove};
