@@ -172,6 +172,9 @@ fn what_makes_no_sense_is_refused_with_what_does() {
         (&["--sort", "speed"], &["\"speed\"", "tokens_per_s"]),
         (&["--where", "batch"], &["FIELD=VALUE"]),
         (&["--where", "batch<eight"], &["batch is a number", "\"eight\""]),
+        (&["--where", "batch=nan"], &["batch is a number", "\"nan\""]),
+        (&["--where", "checkpoint>full"], &["checkpoint is never less or more", "= or !="]),
+        (&["--where", "torch>=new"], &["torch is a version", "\"new\""]),
         (&["--limit", "-1"], &["-1"]),
     ] {
         let (code, text, errors) = outcome(&runs, "list", words);

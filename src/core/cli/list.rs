@@ -26,8 +26,8 @@ it is `interrupted`, a complete one whose steps are partly gone `incomplete`, on
 
 Fields for --where and --sort: id, started, program, status, device, host, trace, steps, step_ms, tokens_per_s, \
 peak_mib, peak_bytes, parameters and more, and every field of the configuration, dotted where it is nested \
-(config.NAME where a fact has the same name). Numbers are compared as numbers, times (UTC) as far as they are given; `null` \
-is an absent value.
+(config.NAME where a fact has the same name). Numbers are compared as numbers, times (UTC) as far as they are given, versions (torch, \
+stepledger) part by part; other texts are equal or not; `null` is an absent value.
 
 Examples:
   stepledger list --where batch=8 --where 'peak_mib<64'

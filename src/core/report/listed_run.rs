@@ -72,6 +72,12 @@ pub const FACTS: &[&str] = &[
     "torch",
 ];
 
+/// Facts that are times, as text in ISO's format and UTC.
+pub const TIMES: [&str; 3] = ["started", "started_at", "finished_at"];
+
+/// Facts that are versions of programs.
+pub const VERSIONS: [&str; 2] = ["stepledger", "torch"];
+
 impl ListedRun {
     /// A run whose row could be read, as it stands.
     pub fn of(dir: String, run: &RunRow, rates: &StepRates) -> Self {

@@ -1,12 +1,11 @@
 //! Which runs of a list to show, and in what order.
 
-use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
+use super::field_kinds::Kinds;
 use super::listed_run::{FACTS, ListedRun};
-use super::run_condition::{Condition, plain};
+use super::run_condition::Condition;
+use super::run_order::put_in_order;
 
 /// What to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,6 +26,14 @@ pub enum SelectionError {
     UnknownField { field: String, known: String },
     #[error("{field} is a number, and {value:?} is none; give a number, or `null` for runs without one")]
     NotANumber { field: String, value: String },
+    #[error(
+        "{field} is true or false, and {value:?} is neither; give one of them, or `null` for runs without it"
+    )]
+    NotTrueOrFalse { field: String, value: String },
+    #[error(
+        "{field} is never less or more: that is asked of numbers, times and versions; ask with = or !=, or sort by it"
+    )]
+    NoOrder { field: String },
 }
 
 impl Selection {
@@ -50,35 +57,22 @@ pub struct Listing {
     /// Whether whole configurations are shown, or but what a table has of them.
     whole: bool,
     /// By the fields that are asked for, what the runs have under their names.
-    seen: Vec<Seen>,
+    kinds: Vec<Kinds>,
     /// The fields of all configurations.
     configured: BTreeSet<String>,
     taken: usize,
     kept: Vec<ListedRun>,
 }
 
-/// What some run has under the name of a field.
-#[derive(Debug, Clone, Default)]
-struct Seen {
-    field: bool,
-    number: bool,
-    text: bool,
-}
-
 impl Listing {
     pub fn new(selection: Selection, whole: bool) -> Self {
-        let seen = vec![Seen::default(); selection.fields().count()];
-        Listing { selection, whole, seen, configured: BTreeSet::new(), taken: 0, kept: Vec::new() }
+        let kinds = vec![Kinds::default(); selection.fields().count()];
+        Listing { selection, whole, kinds, configured: BTreeSet::new(), taken: 0, kept: Vec::new() }
     }
 
     pub fn take(&mut self, mut run: ListedRun) {
         self.taken += 1;
-        for (field, seen) in self.selection.fields().zip(&mut self.seen) {
-            let value = run.field(field);
-            seen.field |= FACTS.contains(&field.as_str()) || run.configures(field);
-            seen.number |= value.is_number();
-            seen.text |= value.is_string();
-        }
+        self.selection.fields().zip(&mut self.kinds).for_each(|(field, kinds)| kinds.take(&run, field));
         self.configured.extend(run.configured_names());
         if !self.selection.conditions.iter().all(|condition| condition.holds(&run)) {
             return;
@@ -91,20 +85,11 @@ impl Listing {
         self.kept.push(run);
     }
 
-    /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
+    /// The runs to show, in order.
     pub fn finish(self) -> Result<Vec<ListedRun>, SelectionError> {
         self.check()?;
         let (Selection { sort, reverse, limit, .. }, mut runs) = (self.selection, self.kept);
-        runs.sort_by_cached_key(|run| Reverse(run.recency()));
-        match sort.as_deref() {
-            None if reverse => oldest_first(&mut runs, |run| run.began.is_some()),
-            None => {}
-            Some("started" | "started_at") if reverse => runs.sort_by_key(|run| run.started_at.is_none()),
-            Some("started" | "started_at") => oldest_first(&mut runs, |run| run.started_at.is_some()),
-            Some(field) => {
-                runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), reverse));
-            }
-        }
+        put_in_order(&mut runs, sort.as_deref(), reverse);
         runs.truncate(limit.unwrap_or(usize::MAX));
         Ok(runs)
     }
@@ -114,20 +99,16 @@ impl Listing {
         if self.taken == 0 {
             return Ok(());
         }
-        if let Some((field, _)) = self.selection.fields().zip(&self.seen).find(|(_, seen)| !seen.field) {
+        if let Some((field, _)) = self.selection.fields().zip(&self.kinds).find(|(_, kinds)| !kinds.known) {
             let facts = FACTS.iter().map(|&fact| fact.to_owned());
             let known: Vec<String> = facts.chain(self.configured.iter().cloned()).collect();
             return Err(SelectionError::UnknownField { field: field.clone(), known: known.join(", ") });
         }
-        // Held against what is no number, numbers would be compared by their letters.
-        let is_word = |value: &str| value != "null" && value.parse::<f64>().is_err();
-        let mut pairs = self.selection.conditions.iter().zip(&self.seen);
-        match pairs.find(|(condition, seen)| seen.number && !seen.text && is_word(&condition.value)) {
-            None => Ok(()),
-            Some((Condition { field, value, .. }, _)) => {
-                Err(SelectionError::NotANumber { field: field.clone(), value: value.clone() })
-            }
-        }
+        self.selection
+            .conditions
+            .iter()
+            .zip(&self.kinds)
+            .try_for_each(|(condition, kinds)| kinds.check(condition))
     }
 }
 
@@ -140,29 +121,8 @@ fn is_below(field: &str, name: &str) -> bool {
     field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Turns the newest runs first into the oldest first; those whose start is not known come last all the same.
-fn oldest_first(runs: &mut [ListedRun], is_known: impl Fn(&ListedRun) -> bool) {
-    runs.reverse();
-    runs.sort_by_key(|run| !is_known(run));
-}
-
-fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
-    let order = match (one, other) {
-        (Value::Null, Value::Null) => return Ordering::Equal,
-        (Value::Null, _) => return Ordering::Greater,
-        (_, Value::Null) => return Ordering::Less,
-        _ => one
-            .as_f64()
-            .zip(other.as_f64())
-            .map_or_else(|| plain(one).cmp(&plain(other)), |(one, other)| one.total_cmp(&other)),
-    };
-    if falling { order.reverse() } else { order }
-}
-
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
-
     use super::super::run_condition::tests::run;
     use super::*;
 
@@ -185,35 +145,6 @@ mod tests {
     }
 
     #[test]
-    fn of_runs_of_one_second_the_newest_is_still_the_first() {
-        let began = |id: &str, micros: i64| {
-            let began = DateTime::from_timestamp_micros(1_769_860_800_000_000 + micros);
-            ListedRun { began, started_at: Some("2026-01-31T12:00:00Z".to_owned()), ..run(id, 2, None) }
-        };
-        let unreadable = ListedRun { started_at: None, ..began("file-of-then", 600_000) };
-        let lost = ListedRun { began: None, started_at: None, ..run("lost", 2, None) };
-        let runs = [
-            began("b", 999_999),
-            lost,
-            began("a", 1_000_000),
-            began("d", 5),
-            began("e", 5),
-            unreadable,
-            began("c", 0),
-        ];
-        let ids = |sort: Option<&str>, reverse| {
-            let selection = Selection { sort: sort.map(str::to_owned), reverse, ..Selection::default() };
-            let ids = selection.of(runs.to_vec()).unwrap().into_iter().map(|run| run.run_id);
-            ids.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(ids(None, false), "a b file-of-then e d c lost");
-        assert_eq!(ids(None, true), "c d e file-of-then b a lost");
-        assert_eq!(ids(Some("started"), false), "c d e b a file-of-then lost");
-        assert_eq!(ids(Some("started"), true), "a b e d c file-of-then lost");
-        assert_eq!(ids(Some("batch"), false), ids(None, false), "alike in it");
-    }
-
-    #[test]
     fn a_field_that_no_run_has_is_refused_with_those_there_are() {
         let selection = Selection { sort: Some("bach".to_owned()), ..Selection::default() };
         let error = selection.of(vec![run("a", 2, None)]).unwrap_err().to_string();
@@ -225,16 +156,51 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_held_against_numbers_alone() {
+    fn a_value_is_held_against_its_like_alone() {
         let refused = |condition: &str| {
             let selection =
                 Selection { conditions: vec![condition.parse().unwrap()], ..Selection::default() };
-            selection.of(vec![run("a", 2, Some(9.5)), run("b", 8, None)]).err().map(|error| error.to_string())
+            let mut other = run("b", 8, None);
+            other.config.insert("master_weights".to_owned(), false.into());
+            other.config.insert("mixed".to_owned(), "five".into());
+            let mut one = run("a", 2, Some(9.5));
+            one.config.insert("mixed".to_owned(), 4.into());
+            selection.of(vec![one, other]).err().map(|error| error.to_string())
         };
-        for bad in ["batch<eight", "batch=8x", "step_ms>fast"] {
-            assert!(refused(bad).unwrap().contains("is a number"), "{bad}");
+        for (bad, why) in [
+            ("batch<eight", "batch is a number"),
+            ("batch=8x", "batch is a number"),
+            ("step_ms>fast", "step_ms is a number"),
+            ("batch=nan", "batch is a number, and \"nan\" is none"),
+            ("batch<inf", "batch is a number"),
+            ("batch!=true", "batch is a number"),
+            ("master_weights=0", "master_weights is true or false, and \"0\" is neither"),
+            ("master_weights=yes", "master_weights is true or false"),
+            ("master_weights<5", "master_weights is never less or more"),
+            ("master_weights<true", "ask with = or !=, or sort by it"),
+            ("checkpoint>=none", "checkpoint is never less or more"),
+            ("id>a", "id is never less or more"),
+            ("id<5", "id is never less or more"),
+            ("loader<5", "loader is never less or more"),
+            ("mixed<five", "mixed is never less or more"),
+        ] {
+            let told = refused(bad);
+            assert!(told.as_ref().is_some_and(|told| told.contains(why)), "{bad}: {told:?}");
         }
-        for good in ["batch=null", "batch<8", "checkpoint=8", "id>a"] {
+        for good in [
+            "batch=null",
+            "batch<8",
+            "checkpoint=8",
+            "id!=a",
+            "master_weights=true",
+            "master_weights!=null",
+            "mixed<5",
+            "mixed=five",
+            "finished_at>2026",
+            "torch>=2.9",
+            "peak_mib<8",
+            "loader={}",
+        ] {
             assert_eq!(refused(good), None, "{good}");
         }
     }
