@@ -61,7 +61,7 @@ fn of_curves(flags: &[&String], curves: &[Curve]) -> Vec<Entry> {
 
 /// The cells without a point, by what became of them.
 fn not_drawn(sweep: &Sweep) -> Vec<Entry> {
-    let without = |cell: &&CellResult| cell.peak_bytes.is_none() || cell.tokens_per_s.is_none();
+    let without = |cell: &&CellResult| cell.rate_and_peak().is_none();
     let cells: Vec<&CellResult> = sweep.cells.iter().filter(without).collect();
     let mut entries: Vec<Entry> = Vec::new();
     for &status in RunStatus::ALL {
