@@ -45,7 +45,7 @@ pub use liveness::{holders, is_being_written};
 pub use locate::{began, exactly, find_run, is_run, newest, resolve, runs_in};
 pub use noise::Noise;
 pub use reader::Dataset;
-pub use removal::{RemovalError, removable, remove};
+pub use removal::{RemovalError, refuse_link, removable, remove};
 pub use sink::RunFolder;
 pub use space::free_bytes;
 pub use sweep_removal::{SweepContents, is_sweep_folder, removable_sweep, remove_sweep};
