@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::grid::GridError;
+use super::spec::MOST_REPEATS;
 use crate::record::shell_word;
 use crate::store::StoreError;
 
@@ -20,6 +21,8 @@ pub enum SweepError {
     Write { path: PathBuf, source: io::Error },
     #[error("{} exists already; give the sweep another name, or name another folder with --out", dir.display())]
     Exists { dir: PathBuf },
+    #[error("{asked} repeats: allowed: 1 to {MOST_REPEATS}")]
+    Repeats { asked: usize },
     #[error(
         "the sweep was begun with {begun} repeats, and {asked} are fewer; with more of them --resume adds to it"
     )]
