@@ -1,6 +1,7 @@
 //! What a run says: one summary of values, and that summary as text.
 #![forbid(unsafe_code)]
 
+mod asked_time;
 mod bottleneck;
 mod by_scope;
 mod chart_apart;
