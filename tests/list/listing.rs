@@ -21,7 +21,7 @@ fn a_run_is_listed_with_the_numbers_that_show_has() {
     let run = &list[0];
     assert_eq!((run["steps"].as_i64(), run["step_ms"].as_f64()), (Some(3), Some(4.0)));
     assert_eq!((run["tokens_per_s"].as_f64(), run["peak_bytes"].as_i64()), (Some(10_000.0), Some(12 << 20)));
-    assert_eq!(run["started_at"], "2026-01-31T12:02:00Z");
+    assert_eq!(run["started_at"], "2026-01-31T12:02:00.000000Z");
     assert_eq!(run["config"]["batch"], 4);
     let show = runs.show("c-third");
     assert_eq!(show["step"]["median_ms"], run["step_ms"]);
@@ -44,6 +44,22 @@ fn the_newest_come_first_or_whatever_is_asked_for() {
     ] {
         assert_eq!(ids(&listed(&runs, words)).join(" "), expected, "{words:?}");
     }
+}
+
+#[test]
+fn list_and_show_agree_about_the_newest() {
+    let runs = Runs::new();
+    // Within one second, the later name first; then two of one instant.
+    for (id, micros) in [("b", 1), ("a", 2), ("c", 0), ("d", 2)] {
+        MadeUp { micros, ..MadeUp::new(id, 0, 2) }.write(&runs.file("runs"));
+    }
+    assert_eq!(ids(&listed(&runs, &[])).join(" "), "d a b c");
+    assert_eq!(ids(&listed(&runs, &["--limit", "1"])), ["d"]);
+    assert_eq!(runs.show("")["run_id"], "d");
+    // What cannot be read is as old as its file, for both.
+    fs::write(runs.file("runs/c/run.parquet"), "PAR1 not PAR1").unwrap();
+    assert_eq!(ids(&listed(&runs, &["--limit", "1"])), ["c"]);
+    assert!(outcome(&runs, "show", &[]).2.contains("runs/c"));
 }
 
 #[test]
@@ -156,6 +172,9 @@ fn what_makes_no_sense_is_refused_with_what_does() {
         (&["--sort", "speed"], &["\"speed\"", "tokens_per_s"]),
         (&["--where", "batch"], &["FIELD=VALUE"]),
         (&["--where", "batch<eight"], &["batch is a number", "\"eight\""]),
+        (&["--where", "batch=nan"], &["batch is a number", "\"nan\""]),
+        (&["--where", "checkpoint>full"], &["checkpoint is never less or more", "= or !="]),
+        (&["--where", "torch>=new"], &["torch is a version", "\"new\""]),
         (&["--limit", "-1"], &["-1"]),
     ] {
         let (code, text, errors) = outcome(&runs, "list", words);

@@ -12,6 +12,8 @@ use stepledger::store::DatasetWriter;
 pub struct MadeUp {
     pub id: &'static str,
     pub minute: i64,
+    /// After that minute has begun.
+    pub micros: i64,
     pub batch: i64,
     pub status: RunStatus,
     pub steps: i64,
@@ -31,6 +33,7 @@ impl MadeUp {
         MadeUp {
             id,
             minute,
+            micros: 0,
             batch,
             status,
             steps: 3,
@@ -84,7 +87,9 @@ impl MadeUp {
     }
 
     fn started_at(&self) -> DateTime<Utc> {
-        DateTime::from_timestamp(1_769_860_800, 0).unwrap() + TimeDelta::minutes(self.minute)
+        DateTime::from_timestamp(1_769_860_800, 0).unwrap()
+            + TimeDelta::minutes(self.minute)
+            + TimeDelta::microseconds(self.micros)
     }
 
     fn run(&self) -> RunRow {

@@ -84,6 +84,33 @@ fn a_beginning_will_do_if_it_is_one_runs_alone() {
 }
 
 #[test]
+fn a_folder_in_two_spellings_is_one() {
+    let spelt = |runs: &Runs, rest: &str| runs.file("runs").join(rest).to_string_lossy().into_owned();
+    for spelling in ["2026-aa/", "./2026-aa", "../runs/2026-aa", "2026-ab/../2026-aa"] {
+        let runs = two();
+        let (code, _, errors) = outcome(&runs, "rm", &["--yes", &spelt(&runs, spelling), "2026-aa"]);
+        assert_eq!((code, errors.matches("removed").count()), (Some(0), 1), "{spelling}: {errors}");
+        assert!(!runs.file("runs/2026-aa").exists());
+        assert_eq!(ids(&listed(&runs, &[])), ["2026-ab"], "{spelling}");
+    }
+    let runs = two();
+    // The run of a sweep goes with it, and once.
+    MadeUp::new("swept", 2, 2).write(&runs.file("runs/sweep-x"));
+    fs::write(runs.file("runs/sweep-x/sweep.json"), "{}").unwrap();
+    let words = ["--yes", &spelt(&runs, "../runs/sweep-x/swept"), "sweep-x", &spelt(&runs, "./sweep-x/")];
+    let (code, _, errors) = outcome(&runs, "rm", &words);
+    assert_eq!((code, errors.matches("removed").count()), (Some(0), 1), "{errors}");
+    assert!(!runs.file("runs/sweep-x").exists());
+    // A link is none of them, with what it leads to or without.
+    symlink(runs.file("runs/2026-ab"), runs.file("runs/link")).unwrap();
+    for link in ["link", "link/"] {
+        let (code, _, errors) = outcome(&runs, "rm", &["--yes", "2026-ab", &spelt(&runs, link)]);
+        assert!(code == Some(2) && errors.contains("is a link"), "{link}: {errors}");
+    }
+    assert!(runs.file("runs/2026-ab/run.parquet").exists());
+}
+
+#[test]
 fn foreign_files_are_named_and_nothing_is_removed() {
     let runs = two();
     fs::write(runs.file("runs/2026-ab/thesis.tex"), "three years").unwrap();

@@ -21,6 +21,10 @@ fn bad_grids_are_refused_before_anything_runs() {
         ("--batch 1 --lr high", "'high'"),
         ("--batch 0,4", "cell batch 0: --batch 0: allowed: 1 to"),
         ("--batch 4 --steps 0", "--steps 0: allowed: 1 to"),
+        ("--batch 2,4 --steps 0", "stepledger: --steps 0: allowed: 1 to"),
+        ("--batch x --checkpoint none,full", "stepledger: invalid value 'x' for '--batch <N>'"),
+        ("--batch -1,2", "cell batch -1: --batch -1: allowed: 1 to"),
+        ("--batch --steps 2", "a value is required for '--batch <A,B,...>'"),
         (
             "--checkpoint none,every:0",
             "cell checkpoint every:0: --checkpoint every:0: allowed: every:1 to every:4",

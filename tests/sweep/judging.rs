@@ -77,7 +77,10 @@ fn runs_of_two_machines_are_not_pooled() {
     let found: Value = serde_json::from_slice(&gone_on(&dir, &runs.file("home")).stdout).unwrap();
     let set_aside = found["set_aside"].as_array().unwrap();
     assert_eq!(set_aside.len(), 4, "{found}");
-    assert_eq!(set_aside[0]["why"], "it was made on there (a cpu), and the runs before it on here (a cpu)");
+    assert_eq!(
+        set_aside[0]["why"],
+        "it was made on there (a cpu), and the runs that are counted on here (a cpu)"
+    );
     let ids = found["cells"][0]["run_ids"].to_string();
     assert_eq!(
         (found["cells"][0]["run_ids"].as_array().unwrap().len(), ids.matches("again2").count()),
@@ -154,23 +157,33 @@ fn a_run_that_took_anothers_place_keeps_it_when_that_one_is_removed() {
 #[test]
 fn runs_that_compare_would_not_pool_are_set_aside() {
     let other_torch = Made { torch: "2.12.0", ..Made::usual() };
-    for (other, expected) in [
-        (Made::usual().with("threads", 1.into()), "threads 1, and the runs before it with threads 2"),
-        (other_torch, "torch_version 2.12.0, and the runs before it with torch_version 2.11.0"),
-    ] {
-        let runs = Runs::new();
-        let made = |repeat| if repeat == 4 { other.clone() } else { Made::usual() };
-        let dir = swept_on(&runs, 0.1, 5, &made).unwrap();
-        for (cell, policy) in [(1, "none"), (2, "full")] {
-            let again = Made { minute: 100 + cell, ..Made::usual() }.with("checkpoint", policy.into());
-            again.write(&dir, &format!("sweep-judged-c0{cell}-r5-again2"));
+    let counted = "and the runs that are counted with";
+    // Most runs say how they are made, wherever the odd ones stand.
+    for odd in [0, 4] {
+        for (other, expected) in [
+            (Made::usual().with("threads", 1.into()), format!("threads 1, {counted} threads 2")),
+            (other_torch.clone(), format!("torch_version 2.12.0, {counted} torch_version 2.11.0")),
+        ] {
+            let runs = Runs::new();
+            let made = |repeat| if repeat == odd { other.clone() } else { Made::usual() };
+            let dir = swept_on(&runs, 0.1, 5, &made).unwrap();
+            let number = odd + 1;
+            for (cell, policy) in [(1, "none"), (2, "full")] {
+                let again = Made { minute: 100 + cell, ..Made::usual() }.with("checkpoint", policy.into());
+                again.write(&dir, &format!("sweep-judged-c0{cell}-r{number}-again2"));
+            }
+            let output = gone_on(&dir, &runs.file("home"));
+            assert!(!stderr(&output).contains("run "), "nothing is made again: {}", stderr(&output));
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(found["complete"], true);
+            let set_aside = found["set_aside"].as_array().unwrap();
+            assert_eq!(set_aside.len(), 2, "{found}");
+            assert!(set_aside[0]["run_id"].as_str().unwrap().ends_with(&format!("-r{number}")), "{found}");
+            assert_eq!(set_aside[0]["why"], format!("it was made with {expected}"));
+            let ids = found["cells"][0]["run_ids"].as_array().unwrap();
+            let again = format!("sweep-judged-c01-r{number}-again2");
+            assert_eq!((ids.len(), ids[odd].as_str()), (5, Some(again.as_str())));
         }
-        let found: Value = serde_json::from_slice(&gone_on(&dir, &runs.file("home")).stdout).unwrap();
-        let set_aside = found["set_aside"].as_array().unwrap();
-        assert_eq!(set_aside.len(), 2, "{found}");
-        assert_eq!(set_aside[0]["why"], format!("it was made with {expected}"));
-        let ids = found["cells"][0]["run_ids"].as_array().unwrap();
-        assert_eq!((ids.len(), ids[4].as_str()), (5, Some("sweep-judged-c01-r5-again2")));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The flags of `stepledger run` as those of a sweep: some of them take several values, the rest are its base.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{self, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -106,6 +106,25 @@ fn several(arg: Arg) -> Arg {
     arg.action(ArgAction::Append).value_parser(elements).value_name("A,B,...")
 }
 
+/// A command line with `--batch -1,2` as `--batch=-1,2`: such values are to be told by what is allowed, not taken for flags, as
+/// a single number is; were everything with a hyphen a value, a flag in the place of one would be another's.
+pub fn with_lists_below_zero(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let is_axis = |word: &OsString| {
+        word.to_str().and_then(|word| word.strip_prefix("--")).is_some_and(|flag| AXES.contains(&flag))
+    };
+    let is_below_zero = |word: &OsString| matches!(word.as_encoded_bytes(), [b'-', b'0'..=b'9', ..]);
+    words.fold(Vec::new(), |mut all: Vec<OsString>, word| {
+        match all.last_mut().filter(|flag| is_axis(flag) && is_below_zero(&word)) {
+            Some(flag) => {
+                flag.push("=");
+                flag.push(word);
+            }
+            None => all.push(word),
+        }
+        all
+    })
+}
+
 /// Takes any text: what the values in it mean is checked by `run`'s own parser. Help lists what each can be.
 #[derive(Clone)]
 struct Elements(Vec<PossibleValue>);
@@ -191,6 +210,22 @@ mod tests {
         // What a sweep can have one value of is the last, as for `run`; what is not given is no axis.
         let GridArgs { axes, base, .. } = given("--width 32 --width 64 --dtype bf16");
         assert_eq!((axes, base), (vec![axis("dtype", "bf16")], vec!["--width=64".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_below_zero_is_a_value_and_a_flag_is_none() {
+        let matches = |flags: &str| {
+            let command = GridArgs::augment_args(Command::new("sweep").no_binary_name(true));
+            command.try_get_matches_from(with_lists_below_zero(flags.split_whitespace().map(OsString::from)))
+        };
+        for flags in ["--batch -1,2", "--batch=-1,2", "--batch -1 --batch 2"] {
+            let axes = GridArgs::from_arg_matches(&matches(flags).unwrap()).unwrap().axes;
+            assert_eq!(axes, [("batch".to_owned(), "-1,2".to_owned())], "{flags}");
+        }
+        for flags in ["--batch --steps 5", "--batch -h", "--batch"] {
+            let error = matches(flags).unwrap_err().to_string();
+            assert!(error.contains("a value is required for '--batch <A,B,...>'"), "{flags}: {error}");
+        }
     }
 
     #[test]

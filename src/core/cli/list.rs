@@ -16,7 +16,7 @@ use super::words::at_least;
 use crate::report::{
     Condition, ListedRun, Listing, RatedStep, Selection, StepRates, UNREADABLE, render_runs,
 };
-use crate::store::{Glance, StepGlance, StoreError, glance, is_being_written, run_folders};
+use crate::store::{Glance, StepGlance, StoreError, began, glance, is_being_written, run_folders};
 
 const AFTER_HELP: &str = "\
 Lists the runs in the folder and in its sweeps (sweep-*), the newest first. A run whose process ended without closing \
@@ -25,8 +25,8 @@ it is `interrupted`, a complete one whose steps are partly gone `incomplete`, on
 
 Fields for --where and --sort: id, started, program, status, device, host, trace, steps, step_ms, tokens_per_s, \
 peak_mib, peak_bytes, parameters and more, and every field of the configuration, dotted where it is nested \
-(config.NAME where a fact has the same name). Numbers are compared as numbers, times (UTC) as far as they are given; `null` \
-is an absent value.
+(config.NAME where a fact has the same name). Numbers are compared as numbers, times (UTC) as far as they are given, versions (torch, \
+stepledger) part by part; other texts are equal or not; `null` is an absent value.
 
 Examples:
   stepledger list --where batch=8 --where 'peak_mib<64'
@@ -111,7 +111,10 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
                     let why = "there is no run.parquet: its process ended before it wrote one".to_owned();
                     ListedRun::without_row(name, shown, "interrupted", Some(why))
                 }
-                error => ListedRun::without_row(name, shown, UNREADABLE, Some(error.to_string())),
+                error => ListedRun {
+                    began: began(dir),
+                    ..ListedRun::without_row(name, shown, UNREADABLE, Some(error.to_string()))
+                },
             }
         }
     }

@@ -58,6 +58,7 @@ use clap::{Parser, Subcommand};
 
 use crate::sweep::follow;
 use given::Given;
+use grid_args::with_lists_below_zero;
 
 /// Puts a training step under instruments: where did time and memory go?
 #[derive(Debug, Parser)]
@@ -116,7 +117,8 @@ pub fn main(engine: &impl Engine) -> u8 {
     if !follow() {
         return INTERRUPTED;
     }
-    exit::conclude(match Cli::parse().command {
+    let words = with_lists_below_zero(std::env::args_os());
+    exit::conclude(match Cli::parse_from(words).command {
         Command::Run(args) => engine.run(&args),
         Command::Show(args) => show::show(&args),
         Command::Rules(args) => rules::rules(&args),

@@ -1,6 +1,6 @@
 //! `stepledger rm`: runs and sweeps removed, after a look at what they are.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use super::standing::is_here;
 use crate::record::RunStatus;
 use crate::report::file_bytes;
 use crate::store::{
-    Dataset, SweepContents, find_run, is_sweep_folder, removable, removable_sweep, remove, remove_sweep,
+    Dataset, SweepContents, find_run, is_sweep_folder, refuse_link, removable, removable_sweep, remove,
+    remove_sweep,
 };
 
 const AFTER_HELP: &str = "\
@@ -51,11 +52,7 @@ struct Target {
 }
 
 pub fn run(args: &RmArgs) -> Outcome {
-    let found: Result<BTreeSet<PathBuf>, _> = args.runs.iter().map(|run| find_run(&args.out, run)).collect();
-    let found = found.map_err(Exit::input)?;
-    // The run of a sweep that goes goes with it.
-    let alone = |dir: &&PathBuf| !dir.parent().is_some_and(|sweep| found.contains(sweep));
-    let targets = found.iter().filter(alone).map(|dir| look(dir)).collect::<anyhow::Result<Vec<_>>>()?;
+    let targets = named(args)?.iter().map(|dir| look(dir)).collect::<anyhow::Result<Vec<_>>>()?;
     if !args.yes && !confirmed(&targets)? {
         note("nothing was removed");
         return Ok(FAILED);
@@ -68,6 +65,21 @@ pub fn run(args: &RmArgs) -> Outcome {
         note(format_args!("removed {target}"));
     }
     Ok(DONE)
+}
+
+/// The folders that are named, each once however it is spelt, and none that goes with a sweep that is named too.
+fn named(args: &RmArgs) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    for run in &args.runs {
+        let dir = find_run(&args.out, run).map_err(Exit::input)?;
+        // Before a link is taken for what it leads to.
+        refuse_link(&dir).map_err(Exit::input)?;
+        let place = dir.canonicalize().map_err(|error| Exit::input(format!("{}: {error}", dir.display())))?;
+        found.entry(place).or_insert(dir);
+    }
+    let goes_with_a_sweep = |place: &Path| place.parent().is_some_and(|sweep| found.contains_key(sweep));
+    let alone = found.iter().filter(|(place, _)| !goes_with_a_sweep(place));
+    Ok(alone.map(|(_, dir)| dir.clone()).collect())
 }
 
 /// What removing a run or a sweep would remove, if it may be.

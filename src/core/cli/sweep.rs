@@ -18,7 +18,7 @@ use super::sweep_progress::Teller;
 use super::terminal;
 use crate::record::shell_word;
 use crate::report::{ChartError, render_sweep, sweep_chart};
-use crate::sweep::{Program, Sweep, sweep};
+use crate::sweep::{MOST_REPEATS, Program, Sweep, sweep};
 
 /// Of the table where there is no terminal: a line a cell is found by `grep`.
 const USUAL_WIDTH: usize = 200;
@@ -43,7 +43,7 @@ Examples:
 pub struct SweepArgs {
     /// How often each cell is run; it takes 5 for an answer that is more than a smoke test. Beside --resume: so many in
     /// all
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=i64::from(MOST_REPEATS)), help_heading = "Sweep")]
     pub repeats: u32,
     /// Of the order in which the cells take turns
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
@@ -103,7 +103,9 @@ fn print(args: &GridArgs, made: &Sweep) -> anyhow::Result<()> {
 fn check_picture(path: &Path) -> anyhow::Result<()> {
     let is_new = !path.exists();
     let open = File::options().append(true).create(true).open(path);
-    let checked = open.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
+    // Of a link that leads nowhere what was made is the file that it leads to.
+    let made = open.and_then(|_| fs::canonicalize(path));
+    let checked = made.and_then(|made| if is_new { fs::remove_file(made) } else { Ok(()) });
     checked.map_err(|error| not_drawn(path, &error))
 }
 
@@ -121,4 +123,29 @@ fn draw(made: &Sweep, path: &Path) -> anyhow::Result<()> {
 
 fn not_drawn(path: &Path, error: &std::io::Error) -> anyhow::Error {
     Exit::input(format!("--svg {}: {error}; name another file", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_look_at_a_picture_leaves_nothing_and_takes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        check_picture(&file("new.svg")).unwrap();
+        assert!(!file("new.svg").exists());
+        fs::write(file("old.svg"), "a picture").unwrap();
+        symlink(file("old.svg"), file("to-old.svg")).unwrap();
+        symlink(file("target.svg"), file("to-nowhere.svg")).unwrap();
+        for name in ["old.svg", "to-old.svg", "to-nowhere.svg"] {
+            check_picture(&file(name)).unwrap();
+        }
+        assert_eq!(fs::read_to_string(file("to-old.svg")).unwrap(), "a picture");
+        assert!(fs::symlink_metadata(file("to-nowhere.svg")).unwrap().is_symlink());
+        assert!(!file("target.svg").exists());
+        assert!(check_picture(&file("nowhere/s.svg")).unwrap_err().to_string().contains("name another file"));
+    }
 }

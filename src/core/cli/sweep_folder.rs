@@ -70,8 +70,7 @@ fn check_cells(spec: &Spec, capacity_mb: Option<f64>) -> anyhow::Result<()> {
     let mut least: Option<(Cell, Setup)> = None;
     let cells = spec.grid.cells();
     for cell in &cells {
-        let problem = |problem: String| Exit::input(format!("cell {cell}: {problem}"));
-        let setup = setup(&spec.args(cell)).map_err(problem)?;
+        let setup = setup(&spec.args(cell)).map_err(|problem| refused(spec, &cells, cell, &problem))?;
         let is_less = |(_, known): &(Cell, Setup)| setup.shape.floor_bytes() < known.shape.floor_bytes();
         if least.as_ref().is_none_or(is_less) {
             least = Some((cell.clone(), setup));
@@ -89,6 +88,15 @@ fn check_cells(spec: &Spec, capacity_mb: Option<f64>) -> anyhow::Result<()> {
         bytes(floor),
         bytes(setup.shape.parameter_bytes()),
     )))
+}
+
+/// What no run could be made of: a cell, or where each has the same problem what they have in common.
+fn refused(spec: &Spec, cells: &[Cell], cell: &Cell, problem: &str) -> anyhow::Error {
+    let has_it = |cell: &Cell| setup(&spec.args(cell)).is_err_and(|other| other == problem);
+    match cells.iter().all(has_it) {
+        true => Exit::input(problem),
+        false => Exit::input(format!("cell {cell}: {problem}")),
+    }
 }
 
 /// Makes the sweep's folder; a second one of the same second has a number behind its name.
@@ -152,6 +160,24 @@ pub fn told(error: SweepError) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_all_cells_is_no_cells_fault() {
+        let told = |axes: &[(&str, &str)], base: &[&str]| {
+            let axes = axes.iter().map(|(flag, given)| Axis::parse(flag, given).unwrap()).collect();
+            let base = base.iter().map(|flag| (*flag).to_owned()).collect();
+            let spec = Spec::new("refused", Grid::new(axes).unwrap(), base, 1);
+            check_cells(&spec, None).unwrap_err().to_string()
+        };
+        let one = told(&[("checkpoint", "none,full")], &["--batch=x"]);
+        assert!(one.starts_with("invalid value 'x' for '--batch <N>'"), "{one}");
+        let steps = told(&[("batch", "2,4")], &["--steps=0"]);
+        assert!(steps.starts_with("--steps 0: allowed: 1 to"), "{steps}");
+        let cell = told(&[("batch", "2,0"), ("checkpoint", "none,full")], &[]);
+        assert!(cell.starts_with("cell batch 0, checkpoint none: --batch 0: allowed"), "{cell}");
+        let negative = told(&[("batch", "2,-1")], &[]);
+        assert!(negative.starts_with("cell batch -1: --batch -1: allowed"), "{negative}");
+    }
 
     #[test]
     fn threads_are_those_that_were_there_or_asked_for_when_the_sweep_was_begun() {

@@ -24,6 +24,7 @@ pub struct Side {
     pub device: String,
     /// The calibrations that its runs were made under, each once.
     pub calibrations: Vec<Value>,
+    /// Those at one place of both sides are a pair.
     pub repeats: Vec<Repeat>,
     pub left_out: Vec<LeftOut>,
     pub(super) losses: Losses,

@@ -9,6 +9,7 @@ pub(crate) mod instant;
 mod lacking;
 mod number;
 mod rates;
+mod recency;
 mod rows;
 mod shell;
 mod sink;
@@ -22,6 +23,7 @@ pub use lacking::{INCOMPLETE, LackingSteps};
 pub(crate) use number::three_digits;
 pub use number::{bytes, count};
 pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
+pub use recency::Recency;
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,
     SweepRow,

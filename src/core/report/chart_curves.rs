@@ -48,7 +48,7 @@ pub fn curves(sweep: &Sweep) -> Vec<Curve<'_>> {
     };
     let mut curves: Vec<Curve> = Vec::new();
     for cell in &sweep.cells {
-        let (Some(peak), Some(rate)) = (cell.peak_bytes, cell.tokens_per_s) else { continue };
+        let Some((rate, peak)) = cell.rate_and_peak() else { continue };
         let interval = cell.tokens_per_s_low.zip(cell.tokens_per_s_high);
         let point = Point { cell, place: Place { peak: peak as f64 / MIB, rate, interval }, shift: 0 };
         let values = values_of(cell);

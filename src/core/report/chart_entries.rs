@@ -1,17 +1,18 @@
 //! What the legend of a sweep's picture says.
 
 use super::chart_capacity::capacity_words;
-use super::chart_curves::{Curve, Point, others};
+use super::chart_curves::{Curve, MIB, Point, others};
 use super::chart_frame::{Capacity, Frame};
 use super::chart_legend::{Entry, Sample};
+use super::units::bytes;
 use crate::record::RunStatus;
 use crate::sweep::{CellResult, Sweep};
 
 /// How many of the cells that are not drawn are named.
 const NAMED: usize = 6;
 
-/// What stands beside the points, in this order.
-pub fn legend(sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Vec<Entry> {
+/// What stands beside the points, in this order. Points may be set apart, by so many MiB at the most.
+pub fn legend(sweep: &Sweep, curves: &[Curve], frame: &Frame, apart: Option<f64>) -> Vec<Entry> {
     let mut entries = of_curves(&others(sweep), curves);
     let has = |property: &dyn Fn(&Point) -> bool| curves.iter().flat_map(|curve| &curve.points).any(property);
     if has(&|point| point.cell.pareto) {
@@ -28,6 +29,12 @@ pub fn legend(sweep: &Sweep, curves: &[Curve], frame: &Frame) -> Vec<Entry> {
             ""
         };
         entries.push((Sample::Interval, format!("95 % interval{beyond}")));
+    }
+    if let Some(apart) = apart {
+        let apart = bytes((MIB * apart).ceil() as i64);
+        let what =
+            format!("side by side: settings of nearly one peak, none further from its own than {apart}");
+        entries.push((Sample::Apart, what));
     }
     let words = capacity_words(sweep.capacity_bytes.unwrap_or_default());
     match frame.capacity {
@@ -61,7 +68,7 @@ fn of_curves(flags: &[&String], curves: &[Curve]) -> Vec<Entry> {
 
 /// The cells without a point, by what became of them.
 fn not_drawn(sweep: &Sweep) -> Vec<Entry> {
-    let without = |cell: &&CellResult| cell.peak_bytes.is_none() || cell.tokens_per_s.is_none();
+    let without = |cell: &&CellResult| cell.rate_and_peak().is_none();
     let cells: Vec<&CellResult> = sweep.cells.iter().filter(without).collect();
     let mut entries: Vec<Entry> = Vec::new();
     for &status in RunStatus::ALL {

@@ -54,6 +54,14 @@ impl Frame {
         Some(Frame { peaks, rates: rates(places)?, capacity })
     }
 
+    /// The capacity, where it is in the picture.
+    pub fn limit(&self) -> Option<f64> {
+        match self.capacity {
+            Capacity::Within(capacity) => Some(capacity),
+            _ => None,
+        }
+    }
+
     /// Whether a point's interval ends within the picture, if it has one.
     pub fn holds(&self, place: Place) -> bool {
         place.interval.is_none_or(|(low, high)| self.rates.contains(&low) && self.rates.contains(&high))

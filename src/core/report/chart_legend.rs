@@ -24,6 +24,8 @@ pub enum Sample {
     Filled,
     Hollow,
     Interval,
+    /// Points that are set apart.
+    Apart,
     Capacity,
     Nothing,
 }
@@ -76,6 +78,10 @@ fn draw_sample<DB: DrawingBackend>(
             area.draw(&PathElement::new([(x, y - 7), (x, y + 7)], style))?;
             area.draw(&PathElement::new([(x - 4, y - 7), (x + 4, y - 7)], style))?;
             area.draw(&PathElement::new([(x - 4, y + 7), (x + 4, y + 7)], style))
+        }
+        Sample::Apart => {
+            let beside = |shift: i32| draw_mark(area, (SAMPLE / 2 + shift, y), Style::PLAIN, false);
+            beside(-5).and_then(|()| beside(5))
         }
         Sample::Capacity => draw_limit(area, (0, y), (SAMPLE, y)),
     }

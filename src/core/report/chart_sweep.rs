@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::chart_apart::set_apart;
+use super::chart_apart::{furthest, set_apart};
 use super::chart_capacity::draw_capacity;
 use super::chart_curves::{Curve, MIB, curves};
 use super::chart_entries::legend;
@@ -22,6 +22,8 @@ const LEAST_HEIGHT: u32 = 490;
 /// Of the legend's width, and below it.
 const BESIDE: u32 = 260;
 const BELOW: u32 = 14;
+/// So many MiB are told in as many letters as any.
+const LONG_WORDS: f64 = 1.0;
 /// Around the plot.
 const MARGIN: u32 = 16;
 
@@ -51,8 +53,9 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 fn draw(svg: &mut String, sweep: &Sweep, curves: &mut [Curve], frame: &Frame) -> Drawn {
-    let (title, entries) = (Title::of(sweep), legend(sweep, curves, frame));
-    let height = (legend_height(&entries).unsigned_abs() + MARGIN + BELOW).max(LEAST_HEIGHT);
+    // What is set apart is known once there is a place to draw it in.
+    let (title, at_most) = (Title::of(sweep), legend(sweep, curves, frame, Some(LONG_WORDS)));
+    let height = (legend_height(&at_most).unsigned_abs() + MARGIN + BELOW).max(LEAST_HEIGHT);
     let area = SVGBackend::with_string(svg, (WIDTH, title.height() + height)).into_drawing_area();
     area.fill(&WHITE)?;
     title.draw(&area)?;
@@ -64,13 +67,14 @@ fn draw(svg: &mut String, sweep: &Sweep, curves: &mut [Curve], frame: &Frame) ->
         .build_cartesian_2d(frame.peaks.clone(), frame.rates.clone())?;
     let space = chart.plotting_area().clone();
     let pixel = |peak: f64, rate: f64| space.map_coordinate(&(peak, rate));
-    set_apart(curves, &pixel);
+    set_apart(curves, frame, &pixel);
     let varies_batch = sweep.grid.iter().any(|flag| flag == "batch");
     let labels = if varies_batch { labels(curves, &pixel, space.get_pixel_range()) } else { Vec::new() };
     draw_axes(&mut chart, frame, &labels)?;
     draw_capacity(&area, frame, sweep.capacity_bytes.unwrap_or_default(), &pixel)?;
     draw_curves(&area, curves, frame, &pixel)?;
     labels.iter().try_for_each(|label| draw_label(&area, label))?;
+    let entries = legend(sweep, curves, frame, furthest(curves, frame, &pixel));
     draw_legend(&beside.margin(MARGIN, BELOW, 0, 8), &entries)?;
     area.present()?;
     Ok(())

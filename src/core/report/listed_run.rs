@@ -1,11 +1,13 @@
 //! One line of a list of runs, and its fields by name.
 
+use std::path::Path;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::step_rates::StepRates;
-use crate::record::RunRow;
+use crate::record::{Recency, RunRow};
 
 /// The status of a run whose files are damaged.
 pub const UNREADABLE: &str = "unreadable";
@@ -16,7 +18,10 @@ pub const UNREADABLE: &str = "unreadable";
 pub struct ListedRun {
     pub run_id: String,
     pub dir: String,
-    /// UTC; null for a run that is unreadable, like all that follows but status and reason.
+    /// When it began, or where that cannot be read how old its file is: a list is in the order of this.
+    #[serde(skip)]
+    pub began: Option<DateTime<Utc>>,
+    /// UTC, to the microsecond, which is what the dataset keeps; null for a run that is unreadable, like all that follows but status and reason.
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
     pub program: Option<String>,
@@ -67,6 +72,12 @@ pub const FACTS: &[&str] = &[
     "torch",
 ];
 
+/// Facts that are times, as text in ISO's format and UTC.
+pub const TIMES: [&str; 3] = ["started", "started_at", "finished_at"];
+
+/// Facts that are versions of programs.
+pub const VERSIONS: [&str; 2] = ["stepledger", "torch"];
+
 impl ListedRun {
     /// A run whose row could be read, as it stands; so many of its steps are `there`, warm-up included.
     pub fn of(dir: String, run: &RunRow, there: usize, rates: &StepRates) -> Self {
@@ -74,6 +85,7 @@ impl ListedRun {
         ListedRun {
             run_id: run.run_id.clone(),
             dir,
+            began: Some(run.started_at),
             started_at: Some(instant(run.started_at)),
             finished_at: run.finished_at.map(instant),
             program: Some(run.program.clone()),
@@ -100,6 +112,7 @@ impl ListedRun {
         ListedRun {
             run_id,
             dir,
+            began: None,
             started_at: None,
             finished_at: None,
             program: None,
@@ -119,6 +132,11 @@ impl ListedRun {
             torch: None,
             config: Map::new(),
         }
+    }
+
+    /// By which the newest run is known.
+    pub fn recency(&self) -> Recency {
+        Recency::of(self.began, Path::new(&self.dir))
     }
 
     /// A fact, or else a field of the configuration, dotted where it is nested; `config.` before a name means the
@@ -180,6 +198,7 @@ fn name_all(path: &str, value: &Value, names: &mut Vec<String>) {
     }
 }
 
+/// All of one length, so that their letters have the order of the instants.
 fn instant(instant: DateTime<Utc>) -> String {
-    instant.to_rfc3339_opts(SecondsFormat::Secs, true)
+    instant.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

@@ -1,6 +1,7 @@
 //! What a run says: one summary of values, and that summary as text.
 #![forbid(unsafe_code)]
 
+mod asked_time;
 mod bottleneck;
 mod by_scope;
 mod chart_apart;
@@ -17,6 +18,7 @@ mod checkup;
 mod creep;
 mod experiment;
 mod exposure;
+mod field_kinds;
 mod findings;
 mod homes;
 mod ledger;
@@ -30,6 +32,7 @@ mod reference;
 mod resources;
 mod run_condition;
 mod run_filter;
+mod run_order;
 mod scope_times;
 mod scope_tree;
 mod step_memory;
@@ -56,6 +59,7 @@ mod text_timeline;
 mod text_verified;
 mod timeline;
 mod units;
+mod version;
 mod wrap;
 
 pub use bottleneck::BottleneckFinding;

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-use super::listed_run::ListedRun;
+use super::asked_time::{compare_time, is_time};
+use super::listed_run::{ListedRun, TIMES, VERSIONS};
+use super::version::Version;
 
 /// A condition such as `batch>=8`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,9 +26,6 @@ enum Relation {
     Greater,
     AtLeast,
 }
-
-/// What is a time, as text in ISO's format and UTC.
-const TIMES: [&str; 3] = ["started", "started_at", "finished_at"];
 
 /// The longer ones first, since `<` begins `<=`.
 const RELATIONS: [(&str, Relation); 7] = [
@@ -54,15 +52,7 @@ impl FromStr for Condition {
             split.ok_or_else(|| "write FIELD=VALUE, or with != < <= > >= in place of =".to_owned())?;
         let condition =
             Condition { field: field.trim().to_owned(), relation, value: value.trim().to_owned() };
-        // Held against what is no time, times would be compared by their letters.
-        match condition.is_of_time() && condition.value != "null" && !is_time(&condition.value) {
-            true => Err(format!(
-                "{} is a time, and {:?} is none; write YYYY-MM-DDTHH:MM:SSZ, in UTC, or the parts that it begins with, such as \
-                 2026-01-31, or `null` for runs without one",
-                condition.field, condition.value
-            )),
-            false => Ok(condition),
-        }
+        condition.check().map(|()| condition)
     }
 }
 
@@ -71,15 +61,46 @@ impl Condition {
         TIMES.contains(&self.field.as_str())
     }
 
-    /// Whether a run meets it. Numbers are compared as numbers, times as far as they are given, all else by its letters;
-    /// `null` means that the run has no such value, which is never less or more than anything.
+    fn is_of_version(&self) -> bool {
+        VERSIONS.contains(&self.field.as_str())
+    }
+
+    /// Whether it asks for less or more than its value.
+    pub(super) fn asks_for_order(&self) -> bool {
+        !matches!(self.relation, Relation::Equal | Relation::Unequal)
+    }
+
+    /// Refuses what would have times or versions compared by their letters.
+    fn check(&self) -> Result<(), String> {
+        let Condition { field, value, .. } = self;
+        if value == "null" {
+            return Ok(());
+        }
+        if self.is_of_time() && !is_time(value) {
+            return Err(format!(
+                "{} is a time, and {:?} is none; write YYYY-MM-DDTHH:MM:SS.ssssssZ, in UTC, or the parts that it begins with, such as \
+                 2026-01-31, or `null` for runs without one",
+                field, value
+            ));
+        }
+        if self.is_of_version() && self.asks_for_order() && Version::parse(value).is_none() {
+            return Err(format!(
+                "{field} is a version, and {value:?} is none; write one such as 2.9 or 2.9.0+cu130, or ask with = or !="
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a run meets it. Numbers are compared as numbers, times as far as they are given, versions part by part; all
+    /// else is equal or not, and never less or more. Nor is `null`, which means that the run has no such value.
     pub fn holds(&self, run: &ListedRun) -> bool {
         let has = run.field(&self.field);
         let order = match (&has, self.value.as_str()) {
             (Value::Null, "null") => Some(Ordering::Equal),
             (Value::Null, _) | (_, "null") => None,
             (Value::String(time), asked) if self.is_of_time() => Some(compare_time(time, asked)),
-            _ => Some(compare_to_text(&has, &self.value)),
+            (Value::String(has), asked) if self.is_of_version() => compare_version(has, asked),
+            _ => compare_to_text(&has, &self.value),
         };
         match self.relation {
             Relation::Equal => order == Some(Ordering::Equal),
@@ -92,30 +113,25 @@ impl Condition {
     }
 }
 
-/// Whether this is what a time begins with: whole parts, which together with any rest are a time that there is.
-fn is_time(asked: &str) -> bool {
-    const ANY: &str = "2000-01-01T00:00:00Z";
-    /// Up to the year, the month, and so on; the last is the `Z`.
-    const PARTS: [usize; 7] = [4, 7, 10, 13, 16, 19, 20];
-    let asked = asked.replacen(' ', "T", 1);
-    let whole = PARTS.contains(&asked.len()).then(|| format!("{asked}{}", &ANY[asked.len()..]));
-    // As it is written again: the parser takes other spellings, too.
-    let again =
-        |whole: &str| Some(whole.parse::<DateTime<Utc>>().ok()?.to_rfc3339_opts(SecondsFormat::Secs, true));
-    whole.is_some_and(|whole| again(&whole) == Some(whole))
-}
-
-/// `2026-01-31` is the whole day, `2026-01-31 12:00` (or with a `T`) the minute: of the run's time no more is looked at.
-fn compare_time(time: &str, asked: &str) -> Ordering {
-    let asked = asked.replacen(' ', "T", 1);
-    time.get(..asked.len()).unwrap_or(time).cmp(&asked)
-}
-
-fn compare_to_text(value: &Value, text: &str) -> Ordering {
-    match (value.as_f64(), text.parse::<f64>()) {
-        (Some(one), Ok(other)) => one.total_cmp(&other),
-        _ => plain(value).as_str().cmp(text),
+/// `None` where they differ, and which of them comes first nobody could say.
+fn compare_version(has: &str, asked: &str) -> Option<Ordering> {
+    match (Version::parse(has), Version::parse(asked)) {
+        (Some(has), Some(asked)) => Some(has.against(&asked)),
+        _ => (has == asked).then_some(Ordering::Equal),
     }
+}
+
+/// `None` where they differ, and are not both numbers.
+fn compare_to_text(value: &Value, text: &str) -> Option<Ordering> {
+    match (value.as_f64(), finite(text)) {
+        (Some(one), Some(other)) => one.partial_cmp(&other),
+        _ => (plain(value) == text).then_some(Ordering::Equal),
+    }
+}
+
+/// A number that is one: no configuration has a `nan`.
+pub(super) fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// A value as it is written.
@@ -136,7 +152,8 @@ pub(super) mod tests {
             .as_object()
             .unwrap()
             .clone();
-        run.started_at = Some(format!("2026-01-0{batch}T10:30:59Z"));
+        let started_at = format!("2026-01-0{batch}T10:30:59.250000Z");
+        (run.began, run.started_at) = (Some(started_at.parse().unwrap()), Some(started_at));
         run.step_ms = step_ms;
         run
     }
@@ -175,6 +192,29 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn versions_are_compared_part_by_part() {
+        let torch = |torch: &str| ListedRun { torch: Some(torch.to_owned()), ..run("a", 2, None) };
+        let holds = |condition: &str, has: &str| condition.parse::<Condition>().unwrap().holds(&torch(has));
+        for (condition, has, expected) in [
+            ("torch>=2.9", "2.11.0", true),
+            ("torch<2.9", "2.11.0", false),
+            ("torch=2.11", "2.11.0+cu130", true),
+            ("torch=2.11.0+cu128", "2.11.0+cu130", false),
+            ("torch!=2.11", "2.11.1", true),
+            ("torch>=2.9", "2.9.0a0+git1f2e", false),
+            ("torch=main", "main", true),
+            ("torch=main", "2.11.0", false),
+            ("torch>=2.9", "main", false),
+            ("torch<2.9", "main", false),
+        ] {
+            assert_eq!(holds(condition, has), expected, "{condition} of {has}");
+        }
+        assert!(!"torch>=2.9".parse::<Condition>().unwrap().holds(&run("a", 2, None)));
+        let error = "torch>=new".parse::<Condition>().unwrap_err();
+        assert!(error.contains("torch is a version, and \"new\" is none"), "{error}");
+    }
+
+    #[test]
     fn what_is_no_time_is_refused() {
         for condition in [
             "started<30.11.2026",
@@ -187,10 +227,14 @@ pub(super) mod tests {
             "started=2026-01-31 12:00:00+01:00",
             "finished_at>=8",
             "finished_at=éé",
+            "started=2026-01-31T12:00:00.",
+            "started=2026-01-31T12:00:00.1234567",
+            "started=2026-01-31T12:00:0é.5",
+            "started=2026Z",
         ] {
             let error = condition.parse::<Condition>().unwrap_err();
             assert!(
-                error.contains("is a time") && error.contains("YYYY-MM-DDTHH:MM:SSZ"),
+                error.contains("is a time") && error.contains("YYYY-MM-DDTHH:MM:SS.ssssssZ"),
                 "{condition}: {error}"
             );
         }
@@ -215,6 +259,10 @@ pub(super) mod tests {
             ("started=2026-01-04 10:30", "c"),
             ("started=2026-01-04 10:31", ""),
             ("started=2026-01-04T10:30:59Z", "c"),
+            // As JSON has it.
+            ("started=2026-01-04T10:30:59.250000Z", "c"),
+            ("started>2026-01-04T10:30:59.2", "b"),
+            ("started>=2026-01-04T10:30:59.3", "b"),
             ("finished_at=null", "abc"),
             ("finished_at>2026", ""),
         ] {

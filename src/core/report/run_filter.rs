@@ -1,19 +1,19 @@
 //! Which runs of a list to show, and in what order.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
+use super::field_kinds::Kinds;
 use super::listed_run::{FACTS, ListedRun};
-use super::run_condition::{Condition, plain};
+use super::run_condition::Condition;
+use super::run_order::put_in_order;
 
 /// What to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// All of them must hold.
     pub conditions: Vec<Condition>,
-    /// By which field to sort, the least first; `None`: by start, the newest first.
+    /// By which field to sort, the least first; `None`: by start, the newest first. Among runs that are alike in it the
+    /// newest comes first.
     pub sort: Option<String>,
     pub reverse: bool,
     pub limit: Option<usize>,
@@ -26,6 +26,14 @@ pub enum SelectionError {
     UnknownField { field: String, known: String },
     #[error("{field} is a number, and {value:?} is none; give a number, or `null` for runs without one")]
     NotANumber { field: String, value: String },
+    #[error(
+        "{field} is true or false, and {value:?} is neither; give one of them, or `null` for runs without it"
+    )]
+    NotTrueOrFalse { field: String, value: String },
+    #[error(
+        "{field} is never less or more: that is asked of numbers, times and versions; ask with = or !=, or sort by it"
+    )]
+    NoOrder { field: String },
 }
 
 impl Selection {
@@ -49,35 +57,22 @@ pub struct Listing {
     /// Whether whole configurations are shown, or but what a table has of them.
     whole: bool,
     /// By the fields that are asked for, what the runs have under their names.
-    seen: Vec<Seen>,
+    kinds: Vec<Kinds>,
     /// The fields of all configurations.
     configured: BTreeSet<String>,
     taken: usize,
     kept: Vec<ListedRun>,
 }
 
-/// What some run has under the name of a field.
-#[derive(Debug, Clone, Default)]
-struct Seen {
-    field: bool,
-    number: bool,
-    text: bool,
-}
-
 impl Listing {
     pub fn new(selection: Selection, whole: bool) -> Self {
-        let seen = vec![Seen::default(); selection.fields().count()];
-        Listing { selection, whole, seen, configured: BTreeSet::new(), taken: 0, kept: Vec::new() }
+        let kinds = vec![Kinds::default(); selection.fields().count()];
+        Listing { selection, whole, kinds, configured: BTreeSet::new(), taken: 0, kept: Vec::new() }
     }
 
     pub fn take(&mut self, mut run: ListedRun) {
         self.taken += 1;
-        for (field, seen) in self.selection.fields().zip(&mut self.seen) {
-            let value = run.field(field);
-            seen.field |= FACTS.contains(&field.as_str()) || run.configures(field);
-            seen.number |= value.is_number();
-            seen.text |= value.is_string();
-        }
+        self.selection.fields().zip(&mut self.kinds).for_each(|(field, kinds)| kinds.take(&run, field));
         self.configured.extend(run.configured_names());
         if !self.selection.conditions.iter().all(|condition| condition.holds(&run)) {
             return;
@@ -90,17 +85,12 @@ impl Listing {
         self.kept.push(run);
     }
 
-    /// The runs to show, in order. Runs without the field that is sorted by come last, either way round.
+    /// The runs to show, in order.
     pub fn finish(self) -> Result<Vec<ListedRun>, SelectionError> {
         self.check()?;
-        let (selection, mut runs) = (self.selection, self.kept);
-        let (field, falling) = match &selection.sort {
-            Some(field) => (field.as_str(), selection.reverse),
-            None => ("started", !selection.reverse),
-        };
-        runs.sort_by_cached_key(|run| run.run_id.clone());
-        runs.sort_by(|one, other| compare(&one.field(field), &other.field(field), falling));
-        runs.truncate(selection.limit.unwrap_or(usize::MAX));
+        let (Selection { sort, reverse, limit, .. }, mut runs) = (self.selection, self.kept);
+        put_in_order(&mut runs, sort.as_deref(), reverse);
+        runs.truncate(limit.unwrap_or(usize::MAX));
         Ok(runs)
     }
 
@@ -109,20 +99,16 @@ impl Listing {
         if self.taken == 0 {
             return Ok(());
         }
-        if let Some((field, _)) = self.selection.fields().zip(&self.seen).find(|(_, seen)| !seen.field) {
+        if let Some((field, _)) = self.selection.fields().zip(&self.kinds).find(|(_, kinds)| !kinds.known) {
             let facts = FACTS.iter().map(|&fact| fact.to_owned());
             let known: Vec<String> = facts.chain(self.configured.iter().cloned()).collect();
             return Err(SelectionError::UnknownField { field: field.clone(), known: known.join(", ") });
         }
-        // Held against what is no number, numbers would be compared by their letters.
-        let is_word = |value: &str| value != "null" && value.parse::<f64>().is_err();
-        let mut pairs = self.selection.conditions.iter().zip(&self.seen);
-        match pairs.find(|(condition, seen)| seen.number && !seen.text && is_word(&condition.value)) {
-            None => Ok(()),
-            Some((Condition { field, value, .. }, _)) => {
-                Err(SelectionError::NotANumber { field: field.clone(), value: value.clone() })
-            }
-        }
+        self.selection
+            .conditions
+            .iter()
+            .zip(&self.kinds)
+            .try_for_each(|(condition, kinds)| kinds.check(condition))
     }
 }
 
@@ -133,19 +119,6 @@ const SHOWN: [&str; 3] = ["batch", "checkpoint", "dtype"];
 fn is_below(field: &str, name: &str) -> bool {
     let field = field.strip_prefix("config.").unwrap_or(field);
     field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-fn compare(one: &Value, other: &Value, falling: bool) -> Ordering {
-    let order = match (one, other) {
-        (Value::Null, Value::Null) => return Ordering::Equal,
-        (Value::Null, _) => return Ordering::Greater,
-        (_, Value::Null) => return Ordering::Less,
-        _ => one
-            .as_f64()
-            .zip(other.as_f64())
-            .map_or_else(|| plain(one).cmp(&plain(other)), |(one, other)| one.total_cmp(&other)),
-    };
-    if falling { order.reverse() } else { order }
 }
 
 #[cfg(test)]
@@ -183,16 +156,51 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_held_against_numbers_alone() {
+    fn a_value_is_held_against_its_like_alone() {
         let refused = |condition: &str| {
             let selection =
                 Selection { conditions: vec![condition.parse().unwrap()], ..Selection::default() };
-            selection.of(vec![run("a", 2, Some(9.5)), run("b", 8, None)]).err().map(|error| error.to_string())
+            let mut other = run("b", 8, None);
+            other.config.insert("master_weights".to_owned(), false.into());
+            other.config.insert("mixed".to_owned(), "five".into());
+            let mut one = run("a", 2, Some(9.5));
+            one.config.insert("mixed".to_owned(), 4.into());
+            selection.of(vec![one, other]).err().map(|error| error.to_string())
         };
-        for bad in ["batch<eight", "batch=8x", "step_ms>fast"] {
-            assert!(refused(bad).unwrap().contains("is a number"), "{bad}");
+        for (bad, why) in [
+            ("batch<eight", "batch is a number"),
+            ("batch=8x", "batch is a number"),
+            ("step_ms>fast", "step_ms is a number"),
+            ("batch=nan", "batch is a number, and \"nan\" is none"),
+            ("batch<inf", "batch is a number"),
+            ("batch!=true", "batch is a number"),
+            ("master_weights=0", "master_weights is true or false, and \"0\" is neither"),
+            ("master_weights=yes", "master_weights is true or false"),
+            ("master_weights<5", "master_weights is never less or more"),
+            ("master_weights<true", "ask with = or !=, or sort by it"),
+            ("checkpoint>=none", "checkpoint is never less or more"),
+            ("id>a", "id is never less or more"),
+            ("id<5", "id is never less or more"),
+            ("loader<5", "loader is never less or more"),
+            ("mixed<five", "mixed is never less or more"),
+        ] {
+            let told = refused(bad);
+            assert!(told.as_ref().is_some_and(|told| told.contains(why)), "{bad}: {told:?}");
         }
-        for good in ["batch=null", "batch<8", "checkpoint=8", "id>a"] {
+        for good in [
+            "batch=null",
+            "batch<8",
+            "checkpoint=8",
+            "id!=a",
+            "master_weights=true",
+            "master_weights!=null",
+            "mixed<5",
+            "mixed=five",
+            "finished_at>2026",
+            "torch>=2.9",
+            "peak_mib<8",
+            "loader={}",
+        ] {
             assert_eq!(refused(good), None, "{good}");
         }
     }

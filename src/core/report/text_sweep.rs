@@ -33,7 +33,7 @@ pub fn render_sweep(sweep: &Sweep, width: usize) -> String {
 /// The command in a line of its own: one that is broken within quotes is another command.
 fn not_counted(run: &SetAside, dir: &Path, width: usize) -> String {
     let SetAside { run_id, why } = run;
-    let told = format!("Not counted: {run_id}: {why}. Its place is another run's; this removes it:");
+    let told = format!("Not counted: {run_id}: {why}; this removes it:");
     let path = dir.join(run_id);
     format!("{}\n    stepledger rm {}", wrap_at(&told, 2, width), shell_word(&path.to_string_lossy()))
 }

@@ -10,10 +10,11 @@ use super::folders::{is_run_folder, name, run_folders, sweeps_in};
 use super::known::{Known, listed};
 use super::writer::RUN_FILE;
 use super::{StoreError, decode};
+use crate::record::Recency;
 
 /// The folder of the run that started last, among those in `out` and in its sweeps.
 pub fn newest(out: &Path) -> Result<PathBuf, StoreError> {
-    let newest = runs_below(out)?.into_iter().max_by_key(|dir| (started_at(dir), name(dir)));
+    let newest = runs_below(out)?.into_iter().max_by_key(|dir| Recency::of(began(dir), dir));
     newest.ok_or_else(|| StoreError::NoRuns(out.to_owned()))
 }
 
@@ -121,9 +122,9 @@ pub fn is_run(dir: &Path) -> bool {
     dir.join(RUN_FILE).is_file()
 }
 
-/// A run that cannot be read takes its file's age instead, so that it is neither passed over in silence
-/// when it is the newest nor in the way when it is not.
-fn started_at(dir: &Path) -> Option<DateTime<Utc>> {
+/// When the run in a folder began. One that cannot be read takes its file's age instead, so that it is neither passed over
+/// in silence when it is the newest nor in the way when it is not.
+pub fn began(dir: &Path) -> Option<DateTime<Utc>> {
     let path = dir.join(RUN_FILE);
     let written_at = || fs::metadata(&path).and_then(|file| file.modified()).ok().map(DateTime::from);
     decode::the_cell(&path, "started_at").ok().or_else(written_at)

@@ -36,9 +36,11 @@ pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> RemovalError {
     |source| RemovalError::Io { path, source }
 }
 
-pub(super) fn refuse_link(dir: &Path) -> Result<(), RemovalError> {
-    match fs::symlink_metadata(dir).map_err(at(dir))?.is_symlink() {
-        true => Err(RemovalError::Link(dir.to_owned())),
+/// Refuses a folder that is a link, however it is spelt: with a slash behind it a link is what it leads to.
+pub fn refuse_link(dir: &Path) -> Result<(), RemovalError> {
+    let plain: PathBuf = dir.components().collect();
+    match fs::symlink_metadata(&plain).map_err(at(dir))?.is_symlink() {
+        true => Err(RemovalError::Link(plain)),
         false => Ok(()),
     }
 }

@@ -7,20 +7,41 @@ use super::measure::Measure;
 use crate::compare::differing;
 use crate::record::{Machine, RunStatus};
 
-/// How the runs of a sweep are made; its first ones say so.
-#[derive(Debug, Default)]
+/// How the runs of a sweep that are counted were made: as most of those are that are there. Were it the first one that says
+/// so, a strange one among them would make strangers of all others.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Alike {
     /// The flags that may differ.
     grid: Vec<String>,
     machine: Option<Machine>,
     setting: Option<Map<String, Value>>,
+    /// The ids of the complete runs that were made so.
+    runs: Vec<String>,
 }
 
 impl Alike {
-    /// Of runs over this grid.
-    pub fn over(grid: &Grid) -> Self {
-        let grid = grid.axes().iter().map(|axis| axis.flag.clone()).collect();
-        Alike { grid, machine: None, setting: None }
+    /// What most of these runs, over this grid, have in common; of as many runs what began first. Those that are not complete
+    /// are asked only where no other is.
+    pub fn of<'a>(grid: &Grid, runs: impl Iterator<Item = &'a Measure>) -> Self {
+        let (mut complete, mut others): (Vec<&Measure>, Vec<&Measure>) =
+            runs.partition(|run| run.status == RunStatus::Complete);
+        let asked = if complete.is_empty() { &mut others } else { &mut complete };
+        asked.sort_by(|one, other| (one.started_at, &one.run_id).cmp(&(other.started_at, &other.run_id)));
+        let grid: Vec<String> = grid.axes().iter().map(|axis| axis.flag.clone()).collect();
+        let nobody = Alike { grid, ..Alike::default() };
+        let groups = asked.iter().fold(Vec::<Alike>::new(), |mut groups, run| {
+            match groups.iter().position(|group| group.stranger(run).is_none()) {
+                Some(place) => groups[place].count(run),
+                None => {
+                    let mut group = nobody.clone();
+                    group.count(run);
+                    groups.push(group);
+                }
+            }
+            groups
+        });
+        // The last of the largest is taken, and that is to be the first.
+        groups.into_iter().rev().max_by_key(|group| group.runs.len()).unwrap_or(nobody)
     }
 
     /// The machine that the runs were made on.
@@ -28,18 +49,28 @@ impl Alike {
         self.machine.as_ref()
     }
 
-    /// Why a run does not belong to those before it.
-    pub fn stranger(&mut self, run: &Measure) -> Option<String> {
-        let ours = self.machine.get_or_insert_with(|| run.machine.clone());
-        if !is_same(ours, &run.machine) {
+    /// The ids of the complete runs that are counted.
+    pub fn runs(&self) -> &[String] {
+        &self.runs
+    }
+
+    /// Takes note of a run that is no stranger.
+    pub fn count(&mut self, run: &Measure) {
+        self.machine.get_or_insert_with(|| run.machine.clone());
+        if run.status == RunStatus::Complete {
+            self.setting.get_or_insert_with(|| run.setting.clone());
+            self.runs.push(run.run_id.clone());
+        }
+    }
+
+    /// Why a run does not belong to those that are counted.
+    pub fn stranger(&self, run: &Measure) -> Option<String> {
+        if let Some(ours) = self.machine.as_ref().filter(|ours| !is_same(ours, &run.machine)) {
             let (theirs, ours) = (named(&run.machine), named(ours));
-            return Some(format!("it was made on {theirs}, and the runs before it on {ours}"));
+            return Some(format!("it was made on {theirs}, and the runs that are counted on {ours}"));
         }
         // One that failed may not have come as far as to know all of it.
-        if run.status != RunStatus::Complete {
-            return None;
-        }
-        let ours = self.setting.get_or_insert_with(|| run.setting.clone());
+        let ours = self.setting.as_ref().filter(|_| run.status == RunStatus::Complete)?;
         other_setting(ours, &run.setting, &self.grid)
     }
 }
@@ -54,7 +85,8 @@ fn other_setting(ours: &Map<String, Value>, theirs: &Map<String, Value>, grid: &
         .map(|found| (part(&found.field, found.base.as_ref()), part(&found.field, found.candidate.as_ref())))
         .unzip();
     let (made, before) = (made.join(", "), before.join(", "));
-    (!made.is_empty()).then(|| format!("it was made with {made}, and the runs before it with {before}"))
+    (!made.is_empty())
+        .then(|| format!("it was made with {made}, and the runs that are counted with {before}"))
 }
 
 /// A field in words: `threads 2`.
@@ -78,9 +110,69 @@ pub(super) fn named(machine: &Machine) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, TimeDelta};
     use serde_json::json;
 
+    use super::super::grid::Axis;
+    use super::super::measure::made_up::measure;
     use super::*;
+
+    /// What is standard among runs of these versions of libtorch and on these machines, in the order in which they began.
+    fn standard(runs: &[(&str, &str)]) -> (Alike, Vec<Measure>) {
+        let made = |(minute, (torch, host)): (usize, &(&str, &str))| {
+            let mut run = measure(&format!("r{minute}"), 10.0);
+            run.started_at = DateTime::UNIX_EPOCH + TimeDelta::minutes(minute as i64);
+            run.machine.host = Some((*host).to_owned());
+            run.setting = json!({"torch_version": torch, "batch": minute}).as_object().unwrap().clone();
+            run
+        };
+        let mut runs: Vec<Measure> = runs.iter().enumerate().map(made).collect();
+        // As turns come, which is not as they began.
+        runs.reverse();
+        let grid = Grid::new(vec![Axis::parse("batch", "1,2").unwrap()]).unwrap();
+        (Alike::of(&grid, runs.iter()), runs)
+    }
+
+    #[test]
+    fn most_runs_say_how_they_are_made_and_not_the_first() {
+        let (new, old) = (("2.12.0", "here"), ("2.11.0", "here"));
+        for (runs, strangers) in [
+            (vec![new, old, old, old], vec!["r0"]),
+            (vec![old, new, old, new, old], vec!["r1", "r3"]),
+            // As many of both: those that began first.
+            (vec![old, new, new, old], vec!["r1", "r2"]),
+            (vec![("2.11.0", "there"), old, old], vec!["r0"]),
+            (vec![old], vec![]),
+        ] {
+            let (alike, measures) = standard(&runs);
+            let strange = measures.iter().rev().filter(|run| alike.stranger(run).is_some());
+            assert_eq!(strange.map(|run| run.run_id.as_str()).collect::<Vec<_>>(), strangers, "{runs:?}");
+            assert_eq!(alike.runs().len(), runs.len() - strangers.len(), "{runs:?}");
+        }
+        let (alike, measures) = standard(&[new, old, old]);
+        assert_eq!(
+            alike.stranger(&measures[2]).unwrap(),
+            "it was made with torch_version 2.12.0, and the runs that are counted with torch_version 2.11.0"
+        );
+    }
+
+    #[test]
+    fn a_run_that_failed_knows_its_machine_alone() {
+        let grid = Grid::new(Vec::new()).unwrap();
+        let failed = |host: &str| {
+            let mut run = Measure { status: RunStatus::Failed, ..measure("failed", 10.0) };
+            run.machine.host = Some(host.to_owned());
+            run.setting = Map::new();
+            run
+        };
+        let alike = Alike::of(&grid, [failed("here"), failed("there")].iter());
+        assert!(alike.stranger(&failed("here")).is_none() && alike.stranger(&failed("there")).is_some());
+        let mut complete = measure("complete", 10.0);
+        complete.machine.host = Some("there".to_owned());
+        let alike = Alike::of(&grid, [failed("here"), failed("here"), complete].iter());
+        assert!(alike.stranger(&failed("there")).is_none() && alike.stranger(&failed("here")).is_some());
+        assert!(Alike::of(&grid, [].iter()).stranger(&failed("here")).is_none());
+    }
 
     #[test]
     fn what_the_grid_does_not_vary_must_be_the_same() {
@@ -96,13 +188,15 @@ mod tests {
             assert_eq!(told(field, value.into()), None, "{field}");
         }
         let threads = told("threads", 1.into()).unwrap();
-        assert_eq!(threads, "it was made with threads 1, and the runs before it with threads 2");
+        assert_eq!(threads, "it was made with threads 1, and the runs that are counted with threads 2");
         let torch = told("torch_version", "2.12.0".into()).unwrap();
         assert!(
-            torch.contains("with torch_version 2.12.0, and the runs before it with torch_version 2.11.0")
+            torch.contains(
+                "with torch_version 2.12.0, and the runs that are counted with torch_version 2.11.0"
+            )
         );
         let driver = told("driver_version", "595".into()).unwrap();
-        assert!(driver.contains("the runs before it with no driver_version"), "{driver}");
+        assert!(driver.contains("the runs that are counted with no driver_version"), "{driver}");
         assert!(told("batch", 4.into()).is_some(), "a flag that the grid has one value of");
     }
 }

@@ -16,6 +16,7 @@ pub struct CellResult {
     pub cell: usize,
     /// By flag: the grid's own, and what else a grid could vary.
     pub settings: Map<String, Value>,
+    /// `Complete` where it was measured, but `OutOfMemory` as soon as one of its runs was.
     pub status: RunStatus,
     /// Why it has no measurement, or not as many as asked for.
     pub reason: Option<String>,
@@ -34,9 +35,10 @@ pub struct CellResult {
     pub activation_bytes: Option<i64>,
     /// The share of the step spent computing activations again.
     pub recompute_pct: Option<f64>,
-    /// Whether the peak is within the capacity; `None` where there is none to fit into, or no peak.
+    /// Whether the peak is within the capacity; `None` where there is none to fit into, or no peak. False as soon as one of its
+    /// runs was out of memory, whatever the others peaked at.
     pub fits: Option<bool>,
-    /// No other setting has more tokens/s at no higher a peak.
+    /// No other setting has more tokens/s at no higher a peak; those that were out of memory are none.
     pub pareto: bool,
     pub evidence: Option<EvidenceLevel>,
     /// Why the evidence is worth that much and no more.
@@ -97,6 +99,12 @@ impl CellResult {
 
     pub(super) fn is_measured(&self) -> bool {
         self.step_ms.is_some()
+    }
+
+    /// Its tokens/s and its peak, which are those of a setting to take unless it was out of memory.
+    pub fn rate_and_peak(&self) -> Option<(f64, i64)> {
+        let is_sound = self.status != RunStatus::OutOfMemory;
+        self.tokens_per_s.zip(self.peak_bytes).filter(|_| is_sound)
     }
 
     /// The value of a flag, without the quotes of a text.
@@ -187,4 +195,42 @@ fn why(runs: usize, weakness: Option<String>) -> String {
 fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::made_up::measure;
+    use super::*;
+
+    #[test]
+    fn what_was_out_of_memory_once_does_not_fit() {
+        let of = |ends: &[RunStatus], capacity| {
+            let mut tried = Tried::default();
+            for (repeat, &status) in ends.iter().enumerate() {
+                let reason = (status != RunStatus::Complete).then(|| format!("it was {status}"));
+                tried
+                    .take_earlier(repeat, Measure { status, reason, ..measure(&format!("r{repeat}"), 10.0) });
+            }
+            (tried.hopeless, CellResult::of(0, &Cell { values: Vec::new() }, &tried, 5, capacity))
+        };
+        use RunStatus::{Complete, Failed, OutOfMemory};
+        for (ends, hopeless, status, fits) in [
+            (&[Complete, Complete][..], false, Complete, Some(true)),
+            (&[Complete, Failed], false, Complete, Some(true)),
+            (&[Complete, OutOfMemory], true, OutOfMemory, Some(false)),
+            (&[OutOfMemory, Complete, Failed], true, OutOfMemory, Some(false)),
+        ] {
+            let (is_hopeless, cell) = of(ends, Some(64 << 20));
+            assert_eq!((is_hopeless, cell.status, cell.fits), (hopeless, status, fits), "{ends:?}");
+            assert_eq!(cell.rate_and_peak().is_some(), fits == Some(true), "{ends:?}");
+            assert!(cell.is_measured(), "{ends:?}");
+        }
+        // Without a capacity, too: it is the machine's.
+        let (_, cell) = of(&[Complete, OutOfMemory], None);
+        assert_eq!(cell.fits, Some(false));
+        assert_eq!(
+            cell.reason.as_deref(),
+            Some("1 of 5 runs; another one was out_of_memory: it was out_of_memory")
+        );
+    }
 }

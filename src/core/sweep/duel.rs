@@ -61,16 +61,14 @@ impl Duel {
     }
 }
 
-/// Both sides, pair by pair: the runs of other cells lie between theirs.
+/// Both sides, pair by pair: the runs of other cells lie between theirs. They stay in the order of the pairs, which is that
+/// of the repeats: one that was made again later is still held against the run of its own repeat.
 fn read(dir: &Path, first: (&str, &str), others: &[(&str, &str)]) -> Result<(Side, Side), CompareError> {
     let (mut bests, mut rivals) = read_sides(dir, first.0, first.1)?;
     for (best, rival) in others {
         let (best, rival) = read_sides(dir, best, rival)?;
         add(&mut bests, best)?;
         add(&mut rivals, rival)?;
-    }
-    for side in [&mut bests, &mut rivals] {
-        side.repeats.sort_by_key(|run| run.started_at);
     }
     Ok((bests, rivals))
 }
@@ -89,4 +87,57 @@ fn add(side: &mut Side, more: Side) -> Result<(), CompareError> {
 /// How much runs of one program differ on the machine of this run, where that was measured.
 pub(super) fn noise<'a>(known: &'a Calibrations, run: &RunRow) -> Option<&'a Noise> {
     known.of(&run.machine)?.noise_of(&run.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::made_up::Made;
+    use crate::record::RunStatus;
+    use crate::store::DatasetWriter;
+    use crate::sweep::made_up::cell;
+
+    /// Writes a run of so many ms a step, which started in this minute.
+    fn write(dir: &Path, run_id: &str, minute: i64, step_ms: f64) {
+        let tables = Made { step_ms, ..Made::default() }.tables(run_id, minute);
+        let mut writer = DatasetWriter::create(dir, &tables.run).unwrap();
+        tables.steps.into_iter().for_each(|step| writer.push(step, Vec::new(), Vec::new(), Vec::new()));
+        assert_eq!(tables.run.status, RunStatus::Complete);
+        writer.finish(&tables.run, &[]).unwrap();
+    }
+
+    /// A cell with these runs, by repeat.
+    fn with_runs(ids: &[String]) -> CellResult {
+        CellResult { measured: ids.iter().cloned().enumerate().collect(), ..cell(8, "none", 1.0, 1) }
+    }
+
+    #[test]
+    fn a_run_that_was_made_again_is_held_against_its_own_repeat() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut bests, mut rivals) = (Vec::new(), Vec::new());
+        // The machine is another fifth slower at each repeat, for both alike. The first run of the best was made again last.
+        for repeat in 0..5 {
+            let level_ms = 10.0 * 1.2_f64.powi(repeat);
+            let minute = if repeat == 0 { 100 } else { i64::from(2 * repeat) };
+            let (best, rival) = (format!("best-{repeat}"), format!("rival-{repeat}"));
+            write(dir.path(), &best, minute, level_ms);
+            write(dir.path(), &rival, i64::from(2 * repeat + 1), 1.1 * level_ms);
+            bests.push(best);
+            rivals.push(rival);
+        }
+        let known = Calibrations::default();
+        let duel =
+            Duel::between(dir.path(), &with_runs(&bests), &with_runs(&rivals), &known).unwrap().unwrap();
+        let (low, high) = duel.change_pct.unwrap();
+        assert!(duel.pairs == 5 && low > 9.0 && high < 11.0, "{duel:?}");
+        assert_eq!(duel.verdict, Verdict::Slower, "{duel:?}");
+        // A repeat that one of them lacks is in no pair, and moves no other.
+        let lacking = CellResult {
+            measured: with_runs(&bests).measured.into_iter().filter(|(repeat, _)| *repeat != 1).collect(),
+            ..with_runs(&bests)
+        };
+        let duel = Duel::between(dir.path(), &lacking, &with_runs(&rivals), &known).unwrap().unwrap();
+        let (low, high) = duel.change_pct.unwrap();
+        assert!(duel.pairs == 4 && low > 9.0 && high < 11.0, "{duel:?}");
+    }
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::grid::GridError;
+use super::spec::MOST_REPEATS;
+use crate::record::shell_word;
 use crate::store::StoreError;
 
 /// Why there is no sweep. That one of its runs fails is none: that is a result.
@@ -19,6 +21,8 @@ pub enum SweepError {
     Write { path: PathBuf, source: io::Error },
     #[error("{} exists already; give the sweep another name, or name another folder with --out", dir.display())]
     Exists { dir: PathBuf },
+    #[error("{asked} repeats: allowed: 1 to {MOST_REPEATS}")]
+    Repeats { asked: usize },
     #[error(
         "the sweep was begun with {begun} repeats, and {asked} are fewer; with more of them --resume adds to it"
     )]
@@ -46,11 +50,16 @@ pub enum SweepError {
     )]
     OtherMachine { dir: PathBuf, begun: String, here: String },
     #[error(
-        "the run in {} does not belong to those of its sweep: {why}; go on with what they were made with, or begin a new \
-         sweep",
-        dir.display()
+        "the run in {} does not belong to those of its sweep: {why}; go on with what they were made with, and remove it: \
+         {}{}",
+        dir.display(), removal(std::slice::from_ref(dir)), or_the_others(.counted)
     )]
-    OtherSetting { dir: PathBuf, why: String },
+    OtherSetting {
+        dir: PathBuf,
+        why: String,
+        /// The runs that are counted.
+        counted: Vec<PathBuf>,
+    },
     #[error(
         "{} is working on the sweep in {}; wait for it, or end it first", process(.holders), dir.display()
     )]
@@ -71,6 +80,22 @@ impl SweepError {
     }
 }
 
+/// So many runs that do not belong to a new one may be strange themselves.
+const FEW: usize = 3;
+
+fn or_the_others(counted: &[PathBuf]) -> String {
+    match counted.len() {
+        1..=FEW => format!("; or if they are the odd ones, remove them: {}", removal(counted)),
+        _ => "; or begin a new sweep".to_owned(),
+    }
+}
+
+/// The command that removes these runs.
+fn removal(dirs: &[PathBuf]) -> String {
+    let dirs: Vec<String> = dirs.iter().map(|dir| shell_word(&dir.to_string_lossy())).collect();
+    format!("stepledger rm {}", dirs.join(" "))
+}
+
 /// By their ids, as far as they can be seen.
 fn process(holders: &[u32]) -> String {
     let ids: Vec<String> = holders.iter().map(u32::to_string).collect();
@@ -78,5 +103,24 @@ fn process(holders: &[u32]) -> String {
         [] => "another process".to_owned(),
         [id] => format!("process {id}"),
         _ => format!("one of the processes {}", ids.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_odd_runs_are_named_with_the_command_that_removes_them() {
+        let told = |counted: usize| {
+            let counted = (0..counted).map(|run| PathBuf::from(format!("my runs/r{run}"))).collect();
+            let dir = PathBuf::from("my runs/new");
+            SweepError::OtherSetting { dir, why: "it differs".to_owned(), counted }.to_string()
+        };
+        let one = told(1);
+        assert!(one.contains("remove it: stepledger rm 'my runs/new'"), "{one}");
+        assert!(one.ends_with("if they are the odd ones, remove them: stepledger rm 'my runs/r0'"), "{one}");
+        assert!(told(3).ends_with("stepledger rm 'my runs/r0' 'my runs/r1' 'my runs/r2'"), "{}", told(3));
+        assert!(told(11).ends_with("rm 'my runs/new'; or begin a new sweep"), "{}", told(11));
     }
 }

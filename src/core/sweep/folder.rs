@@ -31,6 +31,7 @@ pub struct Folder {
 impl Folder {
     /// Makes the folder of a new sweep in `out`; [`SweepError::Exists`] where its name is taken.
     pub fn create(out: &Path, spec: Spec) -> Result<Self, SweepError> {
+        check_repeats(spec.repeats)?;
         let dir = out.join(&spec.sweep_id);
         let failed = |source| SweepError::Write { path: dir.clone(), source };
         fs::create_dir_all(out).map_err(failed)?;
@@ -45,6 +46,7 @@ impl Folder {
 
     /// Makes it a sweep of so many repeats; those that are there stay.
     pub fn extend(&mut self, repeats: usize) -> Result<(), SweepError> {
+        check_repeats(repeats)?;
         let begun = self.spec.repeats;
         if repeats < begun {
             return Err(SweepError::FewerRepeats { begun, asked: repeats });
@@ -76,6 +78,7 @@ impl Folder {
             None => return Err(malformed("it has no `version`".to_owned())),
         }
         let spec: Spec = serde_json::from_value(value).map_err(|error| malformed(error.to_string()))?;
+        check_repeats(spec.repeats).map_err(|error| malformed(error.to_string()))?;
         let ours = env!("CARGO_PKG_VERSION");
         if spec.stepledger_version != ours {
             let found = spec.stepledger_version;
@@ -123,6 +126,11 @@ impl Folder {
     }
 }
 
+/// Before anything is made of them: the turns of very many would take for ever, and without any there is none.
+fn check_repeats(repeats: usize) -> Result<(), SweepError> {
+    if Spec::allows(repeats) { Ok(()) } else { Err(SweepError::Repeats { asked: repeats }) }
+}
+
 fn lock(dir: &Path) -> Result<File, SweepError> {
     let failed = |source| SweepError::Write { path: dir.to_owned(), source };
     let file = File::open(dir).map_err(failed)?;
@@ -135,6 +143,43 @@ fn lock(dir: &Path) -> Result<File, SweepError> {
                 return Err(SweepError::Busy { dir: dir.to_owned(), holders: holders(dir) });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Axis, Grid};
+    use super::*;
+
+    fn spec(repeats: usize) -> Spec {
+        let grid = Grid::new(vec![Axis::parse("batch", "1,2").unwrap()]).unwrap();
+        Spec::new("by-hand", grid, Vec::new(), repeats)
+    }
+
+    #[test]
+    fn repeats_that_nobody_could_make_are_refused_with_their_range() {
+        let out = tempfile::tempdir().unwrap();
+        let told = |error: SweepError| error.to_string();
+        for repeats in [0, 1001, 99_999_999_999] {
+            let expected = format!("{repeats} repeats: allowed: 1 to 1000");
+            assert_eq!(told(Folder::create(out.path(), spec(repeats)).unwrap_err()), expected);
+            assert!(out.path().read_dir().unwrap().next().is_none(), "nothing was made");
+        }
+        let mut folder = Folder::create(out.path(), spec(2)).unwrap();
+        assert_eq!(told(folder.extend(1001).unwrap_err()), "1001 repeats: allowed: 1 to 1000");
+        folder.extend(1000).unwrap();
+        let dir = folder.dir().to_owned();
+        drop(folder);
+        let file = dir.join(SPEC_FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        for repeats in ["0", "99999999999"] {
+            fs::write(&file, text.replace("\"repeats\": 1000", &format!("\"repeats\": {repeats}"))).unwrap();
+            let told = told(Folder::open(&dir).unwrap_err());
+            assert!(
+                told.contains(&format!("{repeats} repeats: allowed: 1 to 1000; begin a new sweep")),
+                "{told}"
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use super::error::SweepError;
 use super::folder::Folder;
 use super::measure::Measure;
 use super::order::Turn;
+use super::spec::Spec;
 use super::tried::Tried;
 use crate::record::RunStatus;
 use crate::store::{Calibrations, StoreError, this_machine};
@@ -43,10 +44,13 @@ pub(super) fn gather(
     tried: &mut [Tried],
     known: &Calibrations,
 ) -> Result<Gathered, SweepError> {
-    let mut gathered = Gathered { alike: Alike::over(&folder.spec().grid), ..Gathered::default() };
     let attempts = folder.attempts()?;
-    for turn in folder.spec().turns() {
-        match gathered.find(folder, turn, &attempts, known)? {
+    let ended = ended(folder, &attempts, known)?;
+    let measures = ended.iter().flat_map(|(_, tries)| tries).filter_map(|(_, measure)| measure.as_ref().ok());
+    let alike = Alike::of(&folder.spec().grid, measures);
+    let mut gathered = Gathered { alike, ..Gathered::default() };
+    for (turn, tries) in ended {
+        match gathered.find(folder.spec(), turn, tries) {
             Some(measure) => {
                 tried[turn.cell].take_earlier(turn.repeat, measure);
                 gathered.done += 1;
@@ -65,27 +69,40 @@ pub(super) fn gather(
     }
 }
 
+/// An attempt at a turn that came to an end, by its number: what was measured of it, or why that cannot be counted.
+type Ended = (usize, Result<Measure, String>);
+
+/// The attempts at each turn that came to an end, in the order of the turns.
+fn ended(
+    folder: &Folder,
+    attempts: &Attempts,
+    known: &Calibrations,
+) -> Result<Vec<(Turn, Vec<Ended>)>, SweepError> {
+    let read = |turn: Turn, attempt: usize| -> Result<Option<Ended>, SweepError> {
+        let Some(dir) = folder.ended(turn, attempt)? else { return Ok(None) };
+        Ok(Some((attempt, countable(&dir, known)?)))
+    };
+    let all = |turn: Turn| {
+        let tries = attempts.at(turn).iter().filter_map(|&attempt| read(turn, attempt).transpose());
+        Ok((turn, tries.collect::<Result<_, SweepError>>()?))
+    };
+    folder.spec().turns().into_iter().map(all).collect()
+}
+
 impl Gathered {
-    /// What was measured of the first attempt at a turn that can be counted; those that cannot are set aside.
-    fn find(
-        &mut self,
-        folder: &Folder,
-        turn: Turn,
-        attempts: &Attempts,
-        known: &Calibrations,
-    ) -> Result<Option<Measure>, SweepError> {
-        for &attempt in attempts.at(turn) {
-            let Some(dir) = folder.ended(turn, attempt)? else { continue };
-            let why = match countable(&dir, known)? {
+    /// What was measured of the first attempt at a turn that can be counted; those before it are set aside.
+    fn find(&mut self, spec: &Spec, turn: Turn, tries: Vec<Ended>) -> Option<Measure> {
+        for (attempt, measure) in tries {
+            let why = match measure {
                 Ok(measure) => match self.alike.stranger(&measure) {
-                    None => return Ok(Some(measure)),
+                    None => return Some(measure),
                     Some(why) => why,
                 },
                 Err(why) => why,
             };
-            self.set_aside.push(SetAside { run_id: folder.spec().run_id(turn, attempt), why });
+            self.set_aside.push(SetAside { run_id: spec.run_id(turn, attempt), why });
         }
-        Ok(None)
+        None
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::duel::noise;
@@ -18,6 +19,7 @@ pub struct Measure {
     pub run_id: String,
     pub status: RunStatus,
     pub reason: Option<String>,
+    pub started_at: DateTime<Utc>,
     pub workload: Workload,
     pub machine: Machine,
     /// All that its results may depend on, as `compare` sees it.
@@ -57,6 +59,7 @@ impl Measure {
             run_id: run.run_id.clone(),
             status: run.status,
             reason: run.reason.clone(),
+            started_at: run.started_at,
             workload: Workload::of(run),
             machine: run.machine.clone(),
             setting,
@@ -104,4 +107,41 @@ fn recompute_share(phases: &[PhaseRow], steps: &[StepRow]) -> Option<f64> {
     let recomputed_ns: i64 = phases.iter().filter(again).map(|row| row.total_ns).sum();
     let wall_ns: i64 = steps.iter().map(|step| step.wall_ns).sum();
     (wall_ns > 0).then(|| recomputed_ns as f64 / wall_ns as f64)
+}
+
+#[cfg(test)]
+pub mod made_up {
+    //! Runs without files behind them.
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::stats::Settled;
+
+    /// A complete run of so many ms a step.
+    pub fn measure(run_id: &str, ms: f64) -> Measure {
+        let config = json!({"batch": 8}).as_object().unwrap().clone();
+        Measure {
+            run_id: run_id.to_owned(),
+            status: RunStatus::Complete,
+            reason: None,
+            started_at: DateTime::UNIX_EPOCH,
+            workload: Workload {
+                program: "gpt".to_owned(),
+                device: "cpu".to_owned(),
+                device_name: None,
+                config,
+            },
+            machine: Machine::default(),
+            setting: Map::new(),
+            took: None,
+            estimate: Settled::of(&[1e6 * ms; 60], 1).and_then(|settled| settled.estimate()),
+            lacks: None,
+            weakness: None,
+            tokens_per_step: Some(100.0),
+            peak_bytes: Some(1 << 20),
+            activation_bytes: None,
+            recompute_share: None,
+        }
+    }
 }

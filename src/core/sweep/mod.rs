@@ -54,5 +54,5 @@ pub use result::Sweep;
 #[cfg(test)]
 pub use result::made_up;
 pub use run::{Progress, sweep};
-pub use spec::{SWEEP_VERSION, Spec};
+pub use spec::{MOST_REPEATS, SWEEP_VERSION, Spec};
 pub use workload::Workload;

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::cell::CellResult;
 use super::standing::Tally;
-use crate::record::{EvidenceLevel, bytes};
+use crate::record::{EvidenceLevel, RunStatus, bytes};
 
 /// The second sentence about a setting that is alone.
 pub(super) fn alone(all: usize, tally: Tally) -> String {
@@ -52,7 +52,9 @@ fn way_out(cells: &[CellResult], flags: &[String], tally: Tally) -> String {
 }
 
 fn more_memory(cells: &[CellResult], flags: &[String]) -> String {
-    let peaks = cells.iter().filter_map(|cell| Some((cell, cell.peak_bytes?)));
+    // What ran out of memory would have peaked at is not known.
+    let peaked = cells.iter().filter(|cell| cell.status != RunStatus::OutOfMemory);
+    let peaks = peaked.filter_map(|cell| Some((cell, cell.peak_bytes?)));
     match peaks.min_by_key(|(_, peak)| *peak) {
         Some((least, peak)) => format!(
             "The least is {}, at a peak of {}: allow that much, or take smaller batches or more recomputation.",
@@ -69,7 +71,6 @@ mod tests {
     use super::super::answer::answer;
     use super::super::result::made_up::cell;
     use super::*;
-    use crate::record::RunStatus;
 
     const MIB: i64 = 1 << 20;
 
@@ -162,6 +163,15 @@ mod tests {
         ] {
             assert_eq!(of(&cells, 64 * MIB).sentences, [first, second]);
         }
+    }
+
+    #[test]
+    fn what_was_out_of_memory_once_is_not_taken_and_its_peak_is_no_way_out() {
+        let out = CellResult { status: RunStatus::OutOfMemory, ..too_large(64) };
+        let told = of(&[out.clone(), fitting(8, 10.0)], 64 * MIB);
+        assert!(told.sentences[0].starts_with("Take batch 8, "), "{:?}", told.sentences);
+        let told = of(&[out], 64 * MIB);
+        assert!(told.sentences[1].starts_with("Allow more memory, "), "{:?}", told.sentences);
     }
 
     #[test]

@@ -66,8 +66,7 @@ impl Sweep {
 
 /// Marks the cells that no other one beats in both, tokens/s and peak: Pareto's frontier.
 fn mark_frontier(cells: &mut [CellResult]) {
-    let points: Vec<Option<(f64, i64)>> =
-        cells.iter().map(|cell| Some((cell.tokens_per_s?, cell.peak_bytes?))).collect();
+    let points: Vec<Option<(f64, i64)>> = cells.iter().map(CellResult::rate_and_peak).collect();
     for (place, cell) in cells.iter_mut().enumerate() {
         let Some((rate, peak)) = points[place] else { continue };
         cell.pareto = !points.iter().flatten().any(|&(other_rate, other_peak)| {
@@ -134,6 +133,7 @@ pub mod made_up {
 mod tests {
     use super::made_up::cell;
     use super::*;
+    use crate::record::RunStatus;
 
     #[test]
     fn the_frontier_is_what_no_other_beats() {
@@ -143,8 +143,9 @@ mod tests {
             cell(4, "none", 79.0, 31),
             cell(16, "none", 100.0, 90),
             CellResult { tokens_per_s: None, ..cell(32, "none", 1.0, 1) },
+            CellResult { status: RunStatus::OutOfMemory, ..cell(64, "none", 900.0, 20) },
         ];
         mark_frontier(&mut cells);
-        assert_eq!(cells.map(|cell| cell.pareto), [true, true, false, false, false]);
+        assert_eq!(cells.map(|cell| cell.pareto), [true, true, false, false, false, false]);
     }
 }

@@ -8,6 +8,9 @@ use super::order::{Turn, order};
 /// The version of `sweep.json`; a change of its meaning raises it.
 pub const SWEEP_VERSION: u32 = 1;
 
+/// More repeats of a cell would take days, and are a slip of the pen.
+pub const MOST_REPEATS: u32 = 1000;
+
 /// A grid, how often each of its cells is run, and with which flags beside the grid's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
@@ -18,6 +21,7 @@ pub struct Spec {
     pub grid: Grid,
     /// Flags of `stepledger run` that all cells share.
     pub base: Vec<String>,
+    /// 1 to [`MOST_REPEATS`].
     pub repeats: usize,
     /// Of the order of the runs.
     pub seed: u64,
@@ -38,6 +42,11 @@ impl Spec {
             seed: 1,
             capacity_bytes: None,
         }
+    }
+
+    /// Whether a sweep may have so many repeats.
+    pub(super) fn allows(repeats: usize) -> bool {
+        (1..=MOST_REPEATS as usize).contains(&repeats)
     }
 
     /// The runs, in the order in which they are made.

@@ -15,7 +15,7 @@ use crate::store::Calibrations;
 pub struct Tried {
     /// Those that completed, by repeat.
     pub measures: Vec<(usize, Measure)>,
-    /// How the last of the others ended.
+    /// How the last of the others ended; where one of them was out of memory, that one.
     pub failed: Option<(RunStatus, String)>,
     /// Each further run would end as the failed one did.
     pub hopeless: bool,
@@ -26,7 +26,7 @@ impl Tried {
     /// failed.
     ///
     /// # Errors
-    /// When it was made otherwise than the runs before it, as all further ones would be.
+    /// When it was made otherwise than the runs that are counted, as all further ones would be.
     pub fn take(
         &mut self,
         repeat: usize,
@@ -35,20 +35,22 @@ impl Tried {
         alike: &mut Alike,
     ) -> Result<(), SweepError> {
         if ran.status != RunStatus::Complete {
-            // Whether it fits is the same each time, and so is what it was told was wrong with its flags.
-            self.hopeless |= ran.refused || ran.status == RunStatus::OutOfMemory;
-            self.failed = Some((ran.status, ran.reason.unwrap_or_default()));
+            // What it was told was wrong with its flags is the same each time.
+            self.hopeless |= ran.refused;
+            self.fail(ran.status, ran.reason.unwrap_or_default());
             return Ok(());
         }
         match countable(&ran.dir, known)? {
             Ok(measure) => {
                 if let Some(why) = alike.stranger(&measure) {
-                    return Err(SweepError::OtherSetting { dir: ran.dir, why });
+                    let counted = alike.runs().iter().map(|id| ran.dir.with_file_name(id)).collect();
+                    return Err(SweepError::OtherSetting { dir: ran.dir, why, counted });
                 }
+                alike.count(&measure);
                 // With the start and the end of its process.
                 self.measures.push((repeat, Measure { took: Some(ran.took), ..measure }));
             }
-            Err(why) => self.failed = Some((RunStatus::Failed, why)),
+            Err(why) => self.fail(RunStatus::Failed, why),
         }
         Ok(())
     }
@@ -57,10 +59,15 @@ impl Tried {
     pub fn take_earlier(&mut self, repeat: usize, measure: Measure) {
         match measure.status {
             RunStatus::Complete => self.measures.push((repeat, measure)),
-            status => {
-                self.hopeless |= status == RunStatus::OutOfMemory;
-                self.failed = Some((status, measure.reason.unwrap_or_default()));
-            }
+            status => self.fail(status, measure.reason.unwrap_or_default()),
+        }
+    }
+
+    /// Whether it fits is the same each time: one run that was out of memory outweighs all others.
+    fn fail(&mut self, status: RunStatus, reason: String) {
+        self.hopeless |= status == RunStatus::OutOfMemory;
+        if self.failed.as_ref().is_none_or(|(known, _)| *known != RunStatus::OutOfMemory) {
+            self.failed = Some((status, reason));
         }
     }
 
@@ -74,17 +81,16 @@ impl Tried {
         !self.measures.is_empty() || self.failed.is_some()
     }
 
-    /// How it stands with a cell that was to be run so many times, and why, if that is not well.
+    /// How it stands with a cell that was to be run so many times, and why, if that is not well. A setting that was out of
+    /// memory once is one that does not fit, though other runs of it came through.
     pub fn outcome(&self, repeats: usize) -> (RunStatus, Option<String>) {
         let made = self.measures.len();
         match &self.failed {
             Some((status, reason)) if made == 0 => (*status, Some(reason.clone())),
             Some((status, reason)) => {
-                let status = status.as_str();
-                (
-                    RunStatus::Complete,
-                    Some(format!("{made} of {repeats} runs; another one was {status}: {reason}")),
-                )
+                let word = status.as_str();
+                let of_all = if *status == RunStatus::OutOfMemory { *status } else { RunStatus::Complete };
+                (of_all, Some(format!("{made} of {repeats} runs; another one was {word}: {reason}")))
             }
             None if made == 0 => (RunStatus::Interrupted, Some("not run yet".to_owned())),
             None if made < repeats => (RunStatus::Complete, Some(format!("{made} of {repeats} runs so far"))),
