@@ -35,9 +35,9 @@ pub struct Measured {
     pub steps: usize,
     /// What is known of steps that are gone.
     pub lacks: Option<LackingSteps>,
-    /// Whole cycles of them, from one wait for the device to the next: as many times are known.
+    /// Whole cycles of them, from one wait for the device, or one optimizer, to the next: as many times are known.
     pub cycles: usize,
-    /// The median of their times, means over whole cycles from one wait for the device to the next.
+    /// The median of their times, means over whole cycles.
     pub step_ms: Option<f64>,
     /// The median of their tokens; `None` where they were not counted, which a count of 0 says too.
     pub tokens: Option<f64>,

@@ -217,13 +217,8 @@ fn runs_that_cannot_be_used_are_told_with_the_reason() {
     let plan = plan(&request(runs, 2_000)).unwrap();
     let why: Vec<&str> = plan.not_used.iter().map(|run| run.why.as_str()).collect();
     assert_eq!(why.len(), 5);
-    let parts = [
-        "out_of_memory",
-        "interrupted: Ctrl-C",
-        "no measured step",
-        "says no `batch`",
-        "10 of its 12 steps",
-    ];
+    let parts =
+        ["out_of_memory", "interrupted: Ctrl-C", "no measured step", "says no `batch`", "10 of its 12 steps"];
     for (why, part) in why.iter().zip(parts) {
         assert!(why.contains(part), "{why}");
     }

@@ -43,7 +43,8 @@ mod tests {
         assert_eq!(lacks(Some(110), 90).as_deref(), Some("90 of its 110 steps are there"));
         assert_eq!((lacks(Some(110), 110), lacks(Some(0), 0), lacks(None, 90)), (None, None, None));
         assert_eq!(run(Some(110)).told_status(90).0, INCOMPLETE);
-        let failed = RunRow { status: RunStatus::Failed, reason: Some("a fault".to_owned()), ..run(Some(110)) };
+        let failed =
+            RunRow { status: RunStatus::Failed, reason: Some("a fault".to_owned()), ..run(Some(110)) };
         assert_eq!(failed.told_status(90), ("failed", Some("a fault".to_owned())));
     }
 }

@@ -14,7 +14,7 @@ pub struct RatedStep {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepRates {
     pub n: usize,
-    /// Of whole cycles, from one wait for the device to the next, the mean over their steps.
+    /// Of whole cycles ([`Cycles`]) the mean over their steps.
     pub median_ms: Option<f64>,
     /// The median of each cycle's own rate; `None` where no step is known to have waited for the device.
     pub tokens_per_s: Option<f64>,

@@ -15,7 +15,7 @@ use crate::stats::{Cycles, quantile};
 pub struct StepSummary {
     /// The steps looked at.
     pub n: usize,
-    /// The times below are means over whole cycles, from one wait for the device to the next, each of so many steps: 1 on a
+    /// The times below are means over whole cycles ([`Cycles`]), each of so many steps: 1 where each is known, as on a
     /// CPU. Null where no step is known to have waited: then they are the host's.
     pub cycle_steps: Option<usize>,
     pub cycles: usize,
@@ -79,7 +79,7 @@ impl StepSummary {
     }
 }
 
-/// The steps of a run as stretches whose time is known: whole cycles from one wait for the device to the next.
+/// The steps of a run as stretches whose time is known: whole cycles ([`Cycles`]).
 pub struct StepTimes<'a> {
     steps: &'a [StepRow],
     cycles: Cycles,
