@@ -39,6 +39,8 @@ pub struct Made {
     pub jump: f64,
     /// Whether an optimizer runs in every step, or in every second step alone, which takes twice the time.
     pub optimizer_every: i64,
+    /// A step that should have had an optimizer, and had none.
+    pub skipped_optimizer: Option<i64>,
     pub steps: i64,
     pub warmup: i64,
     pub config: Map<String, Value>,
@@ -76,6 +78,7 @@ impl Made {
             warm_steps: 0,
             jump: 0.0,
             optimizer_every: 1,
+            skipped_optimizer: None,
             steps: 60,
             warmup: 4,
             config: serde_json::from_value(config).unwrap(),
@@ -129,7 +132,7 @@ impl Made {
     }
 
     fn has_optimizer(&self, step: i64) -> bool {
-        step % self.optimizer_every == self.optimizer_every - 1
+        step % self.optimizer_every == self.optimizer_every - 1 && self.skipped_optimizer != Some(step)
     }
 
     fn step(&self, step: i64, wall_ns: i64) -> StepRow {

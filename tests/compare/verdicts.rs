@@ -165,6 +165,38 @@ fn a_step_for_each_micro_batch_is_judged_by_whole_cycles() {
 }
 
 #[test]
+fn an_optimizer_that_is_skipped_once_costs_its_cycle_and_no_verdict() {
+    let micro = Made { optimizer_every: 4, steps: 240, ..Made::usual() };
+    let skipped = Made { skipped_optimizer: Some(63), ..micro.clone() };
+    let found = compared(5, &micro, &skipped);
+    assert_eq!(found["verdict"], "same", "{found}");
+    near(&metric(&found, "step")["candidate"], 17.5, 0.2);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("of 5 of 10 runs (c-"), "{notes}");
+    assert!(notes.contains("some steps lie in longer or shorter cycles than most"), "{notes}");
+}
+
+#[test]
+fn show_and_list_tell_a_step_in_cycles_as_compare_does() {
+    let runs = Runs::new();
+    let micro = Made { optimizer_every: 4, steps: 120, ..Made::usual() };
+    micro.write(runs.path(), "a");
+    let list = stepledger(&runs, &["list", "--json"]).json();
+    let show = stepledger(&runs, &["show", "a", "--json"]).json();
+    // Three steps of 10 ms and one of 40, of 512 tokens each.
+    for (step_ms, rate) in [
+        (&list["runs"][0]["step_ms"], &list["runs"][0]["tokens_per_s"]),
+        (&show["step"]["median_ms"], &show["step"]["tokens_per_s"]),
+    ] {
+        near(step_ms, 17.5, 0.2);
+        near(rate, 512.0 / 17.5e-3, 400.0);
+    }
+    assert_eq!((&show["step"]["cycle_steps"], &show["step"]["accumulates"]), (&json!(4), &json!(true)));
+    let text = stepledger(&runs, &["show", "a"]).stdout;
+    assert!(text.contains("cycles of 4 steps, from one step with an optimizer to the next"), "{text}");
+}
+
+#[test]
 fn steps_in_cycles_are_counted_as_steps_throughout() {
     let micro = Made { optimizer_every: 2, steps: 120, warm_steps: 40, ..Made::usual() };
     let runs = repeated(5, &micro, &micro);

@@ -136,6 +136,19 @@ mod tests {
         assert_eq!((measured.steps, measured.cycles, measured.step_ms), (12, 3, Some(10.0)));
     }
 
+    /// Steps of a micro-batch each, of which every fourth has the optimizer, which takes as long as all of them.
+    #[test]
+    fn a_step_that_accumulates_is_the_mean_of_a_whole_cycle() {
+        let mut made = Made { steps: 40, ..Made::default() }.tables("a", 0);
+        for step in &mut made.steps {
+            let updates = step.step % 4 == 3;
+            step.wall_ns = if updates { 50_000_000 } else { 10_000_000 };
+            step.optimizer_calls = Some(updates.into());
+        }
+        let measured = Measured::of(&made.run, &made.steps, &BetweenSteps::default());
+        assert_eq!((measured.steps, measured.cycles, measured.step_ms), (40, 10, Some(20.0)));
+    }
+
     /// Of no tokens there is no rate, and nothing can be told apart by it.
     #[test]
     fn a_count_of_no_tokens_is_none() {
