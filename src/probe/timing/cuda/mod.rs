@@ -4,12 +4,12 @@
 mod anchors;
 #[cfg(test)]
 pub mod double;
-mod driver;
 mod error;
 mod facts;
 mod load;
 mod no_gpu;
 mod nvml;
+mod patience;
 mod stamps;
 #[cfg(test)]
 mod tests;
@@ -23,11 +23,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use self::anchors::Anchors;
-use self::driver::{CallFailed, Context, Event, Progress, Relaxed, Stream, until};
+use self::patience::{Progress, until};
 use self::stamps::{Stamps, Taken};
 use self::trouble::Trouble;
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
+use crate::device::{Context, DriverError, Event, Relaxed, Stream, is_capturing};
 
 pub use error::CudaError;
 pub use facts::device_facts;
@@ -73,6 +74,7 @@ impl CudaClock {
 
     /// The same with the stream named by `stream` and the time told by `now`.
     fn on(ordinal: i32, stream: CurrentStream, now: Now, patience: Duration) -> Result<Self, CudaError> {
+        Event::can_be_timed().map_err(DriverError::from)?;
         let mut clock = CudaClock {
             taken: Stamps::default(),
             anchors: Anchors::default(),
@@ -86,7 +88,7 @@ impl CudaClock {
             captured: false,
             across_streams: false,
             adrift: false,
-            context: Context::retain(ordinal)?,
+            context: Context::of(ordinal)?,
         };
         clock.first_anchor()?;
         Ok(clock)
@@ -102,7 +104,8 @@ impl CudaClock {
         // What was there before the run is waited for the first time; the second time the device is idle.
         for _ in 0..2 {
             host_ns = (self.now)();
-            event.record(stream)?;
+            // SAFETY: libtorch has just named this stream.
+            unsafe { event.record(stream)? };
             if !until::<CudaError>(self.patience, ask)? {
                 return Err(CudaError::Hung(self.patience));
             }
@@ -115,13 +118,15 @@ impl CudaClock {
     fn record(&mut self, host_ns: i64) -> Result<Option<Stamp>, CudaError> {
         let _entered = self.context.enter()?;
         let stream = (self.stream)()?;
-        if driver::is_capturing(stream)? {
+        // SAFETY: libtorch has just named this stream.
+        if unsafe { is_capturing(stream)? } {
             self.captured = true;
             return Ok(None);
         }
         self.freshen(host_ns)?;
         let event = self.spare.pop().map_or_else(Event::create, Ok)?;
-        event.record(stream)?;
+        // SAFETY: as above.
+        unsafe { event.record(stream)? };
         let anchor = self.anchors.newest();
         Ok(Some(self.taken.push(Taken { event: Rc::new(event), stream, host_ns, anchor })))
     }
@@ -129,7 +134,7 @@ impl CudaClock {
     /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
     /// already, and that was asked for just now, it did so then. Just now is by the clock after the answer: since `host_ns`
     /// the driver has been called, and the probe may have moved a buffer of events.
-    fn freshen(&mut self, host_ns: i64) -> Result<(), CallFailed> {
+    fn freshen(&mut self, host_ns: i64) -> Result<(), DriverError> {
         let Some(last) = self.taken.newest() else { return Ok(()) };
         let gains =
             self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)?;
@@ -139,7 +144,7 @@ impl CudaClock {
         Ok(())
     }
 
-    fn ask(&mut self, last: Stamp) -> Result<bool, CallFailed> {
+    fn ask(&mut self, last: Stamp) -> Result<bool, DriverError> {
         let _entered = self.context.enter()?;
         let reached = self.taken.ask(last, &Relaxed::begin()?)?;
         if reached {
@@ -149,7 +154,7 @@ impl CudaClock {
     }
 
     /// The same, and where it has not whether it has got any further since.
-    fn progress(&mut self, last: Stamp) -> Result<Progress, CallFailed> {
+    fn progress(&mut self, last: Stamp) -> Result<Progress, DriverError> {
         if self.ask(last)? {
             return Ok(Progress::Done);
         }
@@ -157,7 +162,7 @@ impl CudaClock {
         Ok(if self.taken.advance(&Relaxed::begin()?)? { Progress::Some } else { Progress::None })
     }
 
-    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, CallFailed> {
+    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, DriverError> {
         let Some((begin, end)) = self.taken.get(begin).zip(self.taken.get(end)) else { return Ok(None) };
         let across_streams = begin.stream != end.stream;
         let _entered = self.context.enter()?;
@@ -167,7 +172,7 @@ impl CudaClock {
         Ok((ns >= 0).then_some(ns))
     }
 
-    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, CallFailed> {
+    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
         let Some(taken) = self.taken.get(stamp) else { return Ok(None) };
         let Some(anchor) = self.anchors.get(taken.anchor) else { return Ok(None) };
         if anchor.is_stale(taken.host_ns) {
