@@ -57,6 +57,8 @@ pub struct CudaClock {
     /// The step whose times are being read: the device is a few behind.
     read: Option<i64>,
     trouble: Option<Trouble>,
+    /// Nothing more is to be learnt of what the device does: it could not be asked, or it hangs.
+    lost: bool,
     captured: bool,
     across_streams: bool,
     /// A stamp was too far from the last anchor.
@@ -85,6 +87,7 @@ impl CudaClock {
             step: None,
             read: None,
             trouble: None,
+            lost: false,
             captured: false,
             across_streams: false,
             adrift: false,
@@ -196,6 +199,12 @@ impl CudaClock {
         }
     }
 
+    /// The same of what reads the device.
+    fn note_reading<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
+        self.lost |= outcome.is_err();
+        self.note(outcome)
+    }
+
     fn reuse(&mut self, event: Rc<Event>) {
         // While an anchor has it too, it is the anchor that gives it back.
         self.spare.extend(Rc::try_unwrap(event).ok());
@@ -233,28 +242,29 @@ impl Clock for CudaClock {
     fn reached(&mut self, last: Stamp) -> bool {
         let outcome = self.ask(last);
         // A clock that fails will never say more.
-        self.note(outcome).unwrap_or_else(|| {
+        self.note_reading(outcome).unwrap_or_else(|| {
             self.taken.set_reached(last);
             true
         })
     }
 
     fn wait(&mut self, last: Stamp) {
-        let patience = if self.trouble.is_some() { Duration::ZERO } else { self.patience };
+        // What was stamped before a stamp failed is reached all the same.
+        let patience = if self.lost { Duration::ZERO } else { self.patience };
         let done = until(patience, || self.progress(last));
-        if self.note(done) == Some(false) {
-            self.note(Err::<(), _>(CudaError::Hung(patience)));
+        if self.note_reading(done) == Some(false) {
+            self.note_reading(Err::<(), _>(CudaError::Hung(patience)));
         }
     }
 
     fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64> {
         let outcome = self.read(begin, end);
-        self.note(outcome).flatten()
+        self.note_reading(outcome).flatten()
     }
 
     fn host_ns(&mut self, stamp: Stamp) -> Option<i64> {
         let outcome = self.read_host(stamp);
-        self.note(outcome).flatten()
+        self.note_reading(outcome).flatten()
     }
 
     fn same_stream(&self, a: Stamp, b: Stamp) -> bool {

@@ -1,5 +1,7 @@
 //! What fails, by the clock on the driver's double: nothing of this is a measurement.
 
+use std::time::Duration;
+
 use super::Clock;
 use super::double::{CODES, on_the_double, span, told};
 
@@ -112,6 +114,32 @@ fn a_lost_device_is_told_once_and_holds_nothing_up() {
             double.fail("", 0, 0);
             assert_eq!((double.capture_mode(), double.current()), (0, -1), "{call}");
         }
+    });
+}
+
+/// A stamp that fails costs the times from there on, and none of those that a device in order still has to tell.
+#[test]
+fn a_stamp_that_fails_leaves_the_steps_before_it_their_times() {
+    on_the_double(&path("a_stamp_that_fails_leaves_the_steps_before_it_their_times"), |double| {
+        let mut clock = double.patient_clock(0, Duration::from_secs(60)).unwrap();
+        let spans: Vec<_> = (3..7)
+            .map(|step| {
+                clock.begin_step(step);
+                span(double, &mut clock, 0, 5 * MS)
+            })
+            .collect();
+        clock.begin_step(7);
+        double.fail("cuEventCreate", OUT_OF_MEMORY, 0);
+        assert_eq!(clock.stamp(0), None);
+        double.fail("", 0, 0);
+        double.tick(MS);
+        for (step, &(begin, end)) in (3..7).zip(&spans) {
+            clock.read_step(Some(step));
+            clock.wait(end);
+            assert_eq!(clock.elapsed_ns(begin, end), Some(5 * MS), "step {step}");
+        }
+        let missing = clock.missing();
+        assert!(missing.len() == 1 && missing[0].contains("from step 7 on"), "{missing:?}");
     });
 }
 
