@@ -100,6 +100,8 @@ fn a_run_is_timed_and_accounted_for_from_its_start_to_its_records() {
         let (run, open) = kept.end();
         assert_eq!((run.status, run.device.as_str()), (RunStatus::Complete, "cuda:0"));
         assert_eq!(run.device_facts.device_name.as_deref(), Some("Double 0"));
+        // Libtorch's own, which is real.
+        assert!(run.device_facts.cuda_runtime_version.is_some(), "{:?}", run.missing);
         assert_eq!(open.iter().map(|row| row.bytes).collect::<Vec<_>>(), [4096]);
         assert!(!run.missing.iter().any(|missing| missing.contains("unattributed")), "{:?}", run.missing);
         assert!(driver.calls_of("synchronize").is_empty());

@@ -189,14 +189,9 @@ impl CudaClock {
 
     /// Keeps the first failure, and the earliest step that one has cost its times.
     fn note<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
-        match outcome {
-            Ok(value) => Some(value),
-            Err(error) => {
-                let step = self.read.or(self.step);
-                self.trouble.get_or_insert_with(|| Trouble::new(error.into(), step)).reaches(step);
-                None
-            }
-        }
+        let step = self.read.or(self.step);
+        let outcome = outcome.map_err(|error| Trouble::new(error.into(), step));
+        outcome.map_err(|trouble| self.trouble.get_or_insert(trouble).reaches(step)).ok()
     }
 
     /// The same of what reads the device.

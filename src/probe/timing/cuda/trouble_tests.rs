@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::Clock;
-use super::double::{CODES, on_the_double, span, told};
+use super::double::{CODES, on_a_double, on_the_double, span, told};
+use crate::device::{DeviceError, cards};
 
 const OUT_OF_MEMORY: i32 = 2;
 const LAUNCH_FAILED: i32 = 719;
@@ -23,6 +24,40 @@ const MS: i64 = 1_000_000;
 fn path(test: &str) -> String {
     let (_, module) = module_path!().split_once("::").unwrap();
     format!("{module}::{test}")
+}
+
+#[test]
+fn cards_that_cannot_be_listed_are_told_with_the_call() {
+    on_the_double(&path("cards_that_cannot_be_listed_are_told_with_the_call"), |double| {
+        let names = || cards().map(|cards| cards.into_iter().map(|card| card.name).collect::<Vec<_>>());
+        assert_eq!(names().unwrap(), ["Double 0", "Double 1"]);
+        let calls = ["cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem"];
+        for call in calls.into_iter().chain(["cuDeviceGetAttribute"]) {
+            for code in CODES {
+                double.fail(call, code, 0);
+                let message = names().unwrap_err().to_string();
+                assert!(message.contains(&told(call, code)), "{message}");
+            }
+            const STUB: i32 = 34;
+            double.fail(call, STUB, 0);
+            assert!(matches!(names(), Err(DeviceError::StubDriver)), "{call}");
+        }
+    });
+}
+
+/// Before the first step, and not when its times are read.
+#[test]
+fn a_driver_that_lacks_what_timing_takes_is_named() {
+    let test = path("a_driver_that_lacks_what_timing_takes_is_named");
+    on_a_double(&test, &["-DcuEventElapsedTime_v2=something_else"], |double| {
+        let message = double.clock(0).err().unwrap().to_string();
+        for words in ["/libcuda.so.1, which", "has no cuEventElapsedTime", "LD_LIBRARY_PATH", "--device cpu"]
+        {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+        assert_eq!(double.balance(), (0, 0, 0));
+        assert!(cards().is_ok(), "nothing else is asked of it for that");
+    });
 }
 
 #[test]
