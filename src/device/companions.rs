@@ -4,9 +4,9 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::Library;
 
-use super::library::companion;
+use super::library::{companion, open};
 
 /// Why a library of NVIDIA's is of no use.
 #[derive(Debug, thiserror::Error)]
@@ -116,11 +116,6 @@ fn unloaded(library: &'static str, source: libloading::Error) -> CompanionError 
 pub(crate) fn is_missing(library: &str, why: &libloading::Error) -> bool {
     let told = why.to_string();
     told.starts_with(&format!("{library}: ")) && told.contains("No such file")
-}
-
-fn open(path: &Path) -> Result<Library, libloading::Error> {
-    // SAFETY: a library of NVIDIA's, whose initialisers touch nothing of ours.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
 }
 
 /// # Safety

@@ -2,19 +2,16 @@
 
 use std::path::PathBuf;
 
-use cudarc::driver::DriverError;
-use cudarc::driver::sys::cudaError_enum::{CUDA_ERROR_NO_DEVICE, CUDA_ERROR_STUB_LIBRARY};
+use cudarc::driver::sys::CUresult;
 
 use super::arch::Arch;
+use super::driver::{CallFailed, Code, DriverError, NoDriver};
 
 /// Why a kernel could not be compiled, loaded or run.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    #[error(
-        "the CUDA driver library (libcuda.so.1) was not found; kernels run on NVIDIA's GPUs alone: install the \
-         driver, or use --device cpu"
-    )]
-    NoDriver,
+    #[error(transparent)]
+    NoDriver(#[from] NoDriver),
     #[error(
         "the CUDA driver library that was found (libcuda.so.1) is a stub, which programs are linked with and which drives \
          nothing: take its folder (CUDA's `stubs`) out of LD_LIBRARY_PATH, install the driver, or use --device cpu"
@@ -61,16 +58,27 @@ pub enum DeviceError {
     #[error("{bytes} bytes are too few to measure with; at least {least}")]
     TooFewBytes { bytes: usize, least: usize },
     #[error("CUDA driver, {doing}: {reason}")]
-    Driver { doing: &'static str, reason: DriverError },
+    Driver { doing: &'static str, reason: CallFailed },
 }
 
 impl DeviceError {
     /// For `map_err`: what the driver was asked to do.
     pub(super) fn driver(doing: &'static str) -> impl Fn(DriverError) -> DeviceError {
-        move |reason| match reason.0 {
-            CUDA_ERROR_STUB_LIBRARY => DeviceError::StubDriver,
-            CUDA_ERROR_NO_DEVICE => DeviceError::NoGpu,
-            _ => DeviceError::Driver { doing, reason },
+        const STUB: Code = CUresult::CUDA_ERROR_STUB_LIBRARY as Code;
+        const NO_GPU: Code = CUresult::CUDA_ERROR_NO_DEVICE as Code;
+        move |error| match error {
+            DriverError::None(none) => DeviceError::NoDriver(none),
+            DriverError::Call(CallFailed { code: STUB, .. }) => DeviceError::StubDriver,
+            DriverError::Call(CallFailed { code: NO_GPU, .. }) => DeviceError::NoGpu,
+            DriverError::Call(reason) => DeviceError::Driver { doing, reason },
+        }
+    }
+
+    /// What the driver has returned, where it is the driver that refused.
+    pub(super) fn code(&self) -> Option<Code> {
+        match self {
+            DeviceError::Driver { reason, .. } => Some(reason.code),
+            _ => None,
         }
     }
 }

@@ -4,16 +4,19 @@
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
-use cudarc::driver::{DriverError, result, sys};
+use cudarc::driver::sys::{CUfunction, CUmodule, CUresult};
 
 use super::arch::Arch;
+use super::driver::{
+    CallFailed, Code, Context, Device, Entered, LAUNCH_KERNEL, MODULE_FUNCTION, MODULE_LOAD, MODULE_UNLOAD,
+    Stream, init,
+};
 use super::error::DeviceError;
 
 /// A GPU. Kernels and libtorch work in the same context of it, the primary one, so they see the same memory.
 #[derive(Debug)]
 pub struct Gpu {
-    device: sys::CUdevice,
-    context: sys::CUcontext,
+    context: Context,
     arch: Arch,
     shape: GpuShape,
 }
@@ -33,28 +36,18 @@ impl GpuShape {
     }
 }
 
-// SAFETY: the driver's handles may be used from any thread; each use makes their context that of its thread first.
-unsafe impl Send for Gpu {}
-// SAFETY: as above; nothing in here is changed after it was made.
-unsafe impl Sync for Gpu {}
-
 impl Gpu {
     /// The GPU with this number, as libtorch counts them.
     ///
     /// # Errors
     /// Without NVIDIA's driver, or without such a GPU.
     pub fn open(ordinal: i32) -> Result<Arc<Gpu>, DeviceError> {
-        // SAFETY: looks for a library by name. cudarc panics on any call if it is missing, so ask first.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(DeviceError::NoDriver);
-        }
-        result::init().map_err(DeviceError::driver("starting"))?;
-        let device = result::device::get(ordinal).map_err(DeviceError::driver("opening the GPU"))?;
+        init().map_err(DeviceError::driver("starting"))?;
+        let device = Device::get(ordinal).map_err(DeviceError::driver("opening the GPU"))?;
         let (arch, shape) = (arch(device)?, shape(device)?);
-        // SAFETY: `device` comes from the call above. What is retained here is released in `drop`.
-        let context = unsafe { result::primary_ctx::retain(device) }
-            .map_err(DeviceError::driver("taking the GPU's primary context"))?;
-        Ok(Arc::new(Gpu { device, context, arch, shape }))
+        let context = Context::retain(device);
+        let context = context.map_err(DeviceError::driver("taking the GPU's primary context"))?;
+        Ok(Arc::new(Gpu { context, arch, shape }))
     }
 
     /// Its compute capability.
@@ -68,77 +61,44 @@ impl Gpu {
 
     /// Makes its context that of this thread, until the guard is dropped.
     pub(super) fn enter(&self) -> Result<Entered, DeviceError> {
-        let before = result::ctx::get_current().map_err(DeviceError::driver("asking for the context"))?;
-        // SAFETY: the context is retained while `self` lives.
-        unsafe { result::ctx::set_current(self.context) }
-            .map_err(DeviceError::driver("entering the context"))?;
-        Ok(Entered { before })
+        self.context.enter().map_err(DeviceError::driver("entering the GPU's context"))
     }
 }
 
-impl Drop for Gpu {
-    fn drop(&mut self) {
-        // SAFETY: the counterpart of the retain in `open`. A failure here has nobody to go to.
-        let _ = unsafe { result::primary_ctx::release(self.device) };
-    }
+pub(super) fn arch(device: Device) -> Result<Arch, DeviceError> {
+    let (major, minor) = device.compute_capability().map_err(DeviceError::driver(PROPERTY))?;
+    Ok(Arch::new(count(major), count(minor)))
 }
 
-/// Gives the thread back the context that it had: libtorch's current device is part of it.
-#[derive(Debug)]
-pub(super) struct Entered {
-    before: Option<sys::CUcontext>,
+fn shape(device: Device) -> Result<GpuShape, DeviceError> {
+    let multiprocessors = device.multiprocessors().map_err(DeviceError::driver(PROPERTY))?;
+    let threads_each = device.threads_each().map_err(DeviceError::driver(PROPERTY))?;
+    Ok(GpuShape { multiprocessors: count(multiprocessors).max(1), threads_each: count(threads_each) })
 }
 
-impl Drop for Entered {
-    fn drop(&mut self) {
-        // SAFETY: was this thread's context before; null, which is none, is allowed too.
-        let _ = unsafe { result::ctx::set_current(self.before.unwrap_or(std::ptr::null_mut())) };
-    }
-}
+const PROPERTY: &str = "asking for a property of the GPU";
 
-fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<u32, DeviceError> {
-    // SAFETY: the device comes from `result::device::get`.
-    let value = unsafe { result::device::get_attribute(device, attribute) };
-    let value = value.map_err(DeviceError::driver("asking for a property of the GPU"))?;
-    Ok(u32::try_from(value).unwrap_or(0))
-}
-
-pub(super) fn arch(device: sys::CUdevice) -> Result<Arch, DeviceError> {
-    use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-    };
-    Ok(Arch::new(attribute(device, MAJOR)?, attribute(device, MINOR)?))
-}
-
-fn shape(device: sys::CUdevice) -> Result<GpuShape, DeviceError> {
-    use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR as THREADS,
-        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as COUNT,
-    };
-    Ok(GpuShape {
-        multiprocessors: attribute(device, COUNT)?.max(1),
-        threads_each: attribute(device, THREADS)?,
-    })
+fn count(property: i32) -> u32 {
+    u32::try_from(property).unwrap_or(0)
 }
 
 /// Kernels in a GPU's memory.
 #[derive(Debug)]
 pub(super) struct Module {
     gpu: Arc<Gpu>,
-    raw: sys::CUmodule,
+    raw: CUmodule,
 }
 
-// SAFETY: as for `Gpu`.
+// SAFETY: as for `Context`.
 unsafe impl Send for Module {}
-// SAFETY: as for `Gpu`.
+// SAFETY: as for `Context`.
 unsafe impl Sync for Module {}
 
 /// A kernel of a module, which must outlive it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Function(sys::CUfunction);
+pub(super) struct Function(CUfunction);
 
-// SAFETY: as for `Gpu`.
+// SAFETY: as for `Context`.
 unsafe impl Send for Function {}
 
 /// Blocks, threads of each, and the stream that they are queued on.
@@ -146,13 +106,13 @@ unsafe impl Send for Function {}
 pub(super) struct Launch {
     pub blocks: u32,
     pub threads: u32,
-    pub stream: sys::CUstream,
+    pub stream: Stream,
 }
 
 impl Module {
     /// Has the driver assemble the PTX for this GPU.
     pub fn load(gpu: &Arc<Gpu>, ptx: &str) -> Result<Module, DeviceError> {
-        let text = c_string(ptx)?;
+        let text = c_string(ptx, MODULE_LOAD.name())?;
         // SAFETY: a text that ends with a NUL.
         unsafe { Module::load_image(gpu, text.as_ptr().cast()) }
     }
@@ -167,18 +127,21 @@ impl Module {
     /// The image is a whole one of a kind that the driver takes. It is read during the call only.
     unsafe fn load_image(gpu: &Arc<Gpu>, image: *const c_void) -> Result<Module, DeviceError> {
         let _entered = gpu.enter()?;
-        // SAFETY: as the caller promises.
-        let raw = unsafe { result::module::load_data(image) };
-        let raw = raw.map_err(DeviceError::driver("loading a kernel"))?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: as the caller promises; writes one pointer to a place of ours.
+        let loaded = MODULE_LOAD.call(|load| unsafe { load(&raw mut raw, image) });
+        loaded.map_err(DeviceError::driver("loading a kernel"))?;
         Ok(Module { gpu: gpu.clone(), raw })
     }
 
     pub fn function(&self, name: &str) -> Result<Function, DeviceError> {
         let _entered = self.gpu.enter()?;
-        let name = c_string(name)?;
-        // SAFETY: the module is loaded.
-        let function = unsafe { result::module::get_function(self.raw, name) };
-        function.map(Function).map_err(DeviceError::driver("looking for a kernel"))
+        let name = c_string(name, MODULE_FUNCTION.name())?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded; reads a text that ends with a NUL, and writes one pointer to a place of ours.
+        let found = MODULE_FUNCTION.call(|find| unsafe { find(&raw mut function, self.raw, name.as_ptr()) });
+        found.map_err(DeviceError::driver("looking for a kernel"))?;
+        Ok(Function(function))
     }
 
     /// Queues a kernel of this module. `arguments` point to the values, which are copied before this returns.
@@ -195,10 +158,13 @@ impl Module {
         arguments: &mut [*mut c_void],
     ) -> Result<(), DeviceError> {
         let _entered = self.gpu.enter()?;
-        let (grid, block) = ((launch.blocks, 1, 1), (launch.threads, 1, 1));
+        let Launch { blocks, threads, stream } = launch;
+        let (arguments, none) = (arguments.as_mut_ptr(), std::ptr::null_mut());
         // SAFETY: as the caller promises.
-        unsafe { result::launch_kernel(function.0, grid, block, 0, launch.stream, arguments) }
-            .map_err(DeviceError::driver("launching a kernel"))
+        let launched = LAUNCH_KERNEL.call(|launch| unsafe {
+            launch(function.0, blocks, 1, 1, threads, 1, 1, 0, stream.cast(), arguments, none)
+        });
+        launched.map_err(DeviceError::driver("launching a kernel"))
     }
 }
 
@@ -206,15 +172,19 @@ impl Drop for Module {
     fn drop(&mut self) {
         if let Ok(_entered) = self.gpu.enter() {
             // SAFETY: loaded by `load`, and not used again. A failure here has nobody to go to.
-            let _ = unsafe { result::module::unload(self.raw) };
+            let _ = MODULE_UNLOAD.call(|unload| unsafe { unload(self.raw) });
         }
     }
 }
 
-fn c_string(text: &str) -> Result<CString, DeviceError> {
-    let invalid = DriverError(sys::cudaError_enum::CUDA_ERROR_INVALID_VALUE);
-    CString::new(text)
-        .map_err(|_| DeviceError::Driver { doing: "reading a text with a NUL", reason: invalid })
+/// For a call that would take a text with a NUL in it for a shorter one.
+fn c_string(text: &str, call: &'static str) -> Result<CString, DeviceError> {
+    const INVALID: Code = CUresult::CUDA_ERROR_INVALID_VALUE as Code;
+    let refused = |_| DeviceError::Driver {
+        doing: "reading a text with a NUL",
+        reason: CallFailed { call, code: INVALID },
+    };
+    CString::new(text).map_err(refused)
 }
 
 #[cfg(test)]
@@ -231,11 +201,8 @@ mod tests {
 
     #[test]
     fn without_a_driver_the_error_says_what_to_do() {
-        // SAFETY: looks for a library by name.
-        if unsafe { sys::is_culib_present() } {
-            return;
-        }
-        let message = Gpu::open(0).unwrap_err().to_string();
+        let Err(DeviceError::NoDriver(none)) = Gpu::open(0) else { return };
+        let message = none.to_string();
         assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{message}");
     }
 }

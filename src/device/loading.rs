@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{DriverError, sys};
+use cudarc::driver::sys::CUresult;
 
 use super::cache::Cache;
+use super::driver::Code;
 use super::error::DeviceError;
 use super::facts::driver_cuda;
 use super::gpu::{Gpu, Module};
@@ -37,30 +38,31 @@ fn load_machine_code(gpu: &Arc<Gpu>, compiler: &Compiler, source: &Source) -> Re
 }
 
 fn does_not_know_ptx(error: &DeviceError) -> bool {
-    const UNKNOWN: sys::CUresult = sys::cudaError_enum::CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-    matches!(error, DeviceError::Driver { reason: DriverError(UNKNOWN), .. })
+    const UNKNOWN: Code = CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION as Code;
+    error.code() == Some(UNKNOWN)
 }
 
 /// What a driver says to an object file that is newer than it is. A newer one would be no help against anything else, memory
 /// that is full for one.
 fn does_not_know_code(error: &DeviceError) -> bool {
-    use sys::cudaError_enum::{
-        CUDA_ERROR_INVALID_IMAGE as NO_IMAGE, CUDA_ERROR_INVALID_SOURCE as NO_SOURCE,
-        CUDA_ERROR_NO_BINARY_FOR_GPU as NOT_FOR_IT,
-    };
-    let refused =
-        matches!(error, DeviceError::Driver { reason: DriverError(NO_IMAGE | NO_SOURCE | NOT_FOR_IT), .. });
-    refused || does_not_know_ptx(error)
+    const NO_IMAGE: Code = CUresult::CUDA_ERROR_INVALID_IMAGE as Code;
+    const NO_SOURCE: Code = CUresult::CUDA_ERROR_INVALID_SOURCE as Code;
+    const NOT_FOR_IT: Code = CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as Code;
+    matches!(error.code(), Some(NO_IMAGE | NO_SOURCE | NOT_FOR_IT)) || does_not_know_ptx(error)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::driver::CallFailed;
     use super::*;
 
     #[test]
     fn a_newer_driver_is_asked_for_only_where_it_would_help() {
-        let refusal = |code| DeviceError::Driver { doing: "loading a kernel", reason: DriverError(code) };
-        use sys::cudaError_enum as code;
+        let refusal = |code| DeviceError::Driver {
+            doing: "loading a kernel",
+            reason: CallFailed { call: "cuModuleLoadData", code: code as Code },
+        };
+        use CUresult as code;
         for code in [code::CUDA_ERROR_INVALID_IMAGE, code::CUDA_ERROR_NO_BINARY_FOR_GPU] {
             assert!(does_not_know_code(&refusal(code)), "{code:?}");
         }

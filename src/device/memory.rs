@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{result, sys};
+use cudarc::driver::sys::CUdeviceptr;
 
-use super::elapsed::elapsed_ms;
+use super::driver::{DriverError, Entered, Event, MEM_ALLOC, MEM_FREE, MEM_SET, MEM_TO_DEVICE, MEM_TO_HOST};
 use super::error::DeviceError;
 use super::gpu::Gpu;
 
@@ -12,7 +12,7 @@ use super::gpu::Gpu;
 #[derive(Debug)]
 pub struct Buffer {
     gpu: Arc<Gpu>,
-    pub address: sys::CUdeviceptr,
+    pub address: CUdeviceptr,
     bytes: usize,
 }
 
@@ -27,13 +27,14 @@ pub struct Wrong {
 impl Buffer {
     pub fn zeros(gpu: &Arc<Gpu>, bytes: usize) -> Result<Buffer, DeviceError> {
         let _entered = gpu.enter()?;
-        // SAFETY: plain numbers in, an address out, which is freed in `drop`.
-        let address = unsafe { result::malloc_sync(bytes) }
-            .map_err(DeviceError::driver("taking memory to measure with"))?;
+        let mut address = 0;
+        // SAFETY: writes an address to a place of ours, whose memory is freed in `drop`.
+        let taken = MEM_ALLOC.call(|take| unsafe { take(&raw mut address, bytes) });
+        taken.map_err(DeviceError::driver("taking memory to measure with"))?;
         let buffer = Buffer { gpu: gpu.clone(), address, bytes };
         // SAFETY: the memory is that of the call above.
-        unsafe { result::memset_d8_sync(address, 0, bytes) }
-            .map_err(DeviceError::driver("setting memory to zero"))?;
+        let set = MEM_SET.call(|set| unsafe { set(address, 0, bytes) });
+        set.map_err(DeviceError::driver("setting memory to zero"))?;
         Ok(buffer)
     }
 
@@ -41,9 +42,11 @@ impl Buffer {
     pub fn fill(&self, pattern: &[f32]) -> Result<(), DeviceError> {
         let _entered = self.gpu.enter()?;
         for (place, length) in self.stretches(pattern.len()) {
+            let (to, from) = (self.at(place), &pattern[..length]);
             // SAFETY: a stretch lies within the memory, and is as long as what is copied.
-            unsafe { result::memcpy_htod_sync(self.at(place), &pattern[..length]) }
-                .map_err(DeviceError::driver("writing what to measure with"))?;
+            let written =
+                MEM_TO_DEVICE.call(|copy| unsafe { copy(to, from.as_ptr().cast(), size_of_val(from)) });
+            written.map_err(DeviceError::driver("writing what to measure with"))?;
         }
         Ok(())
     }
@@ -53,9 +56,11 @@ impl Buffer {
         let _entered = self.gpu.enter()?;
         let mut found = vec![0.0; pattern.len()];
         for (place, length) in self.stretches(pattern.len()) {
+            let (to, from) = (&mut found[..length], self.at(place));
             // SAFETY: as in `fill`.
-            unsafe { result::memcpy_dtoh_sync(&mut found[..length], self.at(place)) }
-                .map_err(DeviceError::driver("reading a kernel's results"))?;
+            let read =
+                MEM_TO_HOST.call(|copy| unsafe { copy(to.as_mut_ptr().cast(), from, size_of_val(to)) });
+            read.map_err(DeviceError::driver("reading a kernel's results"))?;
             if let Some(wrong) = first_wrong(&found[..length], pattern) {
                 return Ok(Some(Wrong { place: place + wrong.place, ..wrong }));
             }
@@ -69,8 +74,8 @@ impl Buffer {
         (0..all).step_by(pattern.max(1)).map(move |place| (place, pattern.min(all - place)))
     }
 
-    fn at(&self, place: usize) -> sys::CUdeviceptr {
-        self.address + (place * size_of::<f32>()) as sys::CUdeviceptr
+    fn at(&self, place: usize) -> CUdeviceptr {
+        self.address + (place * size_of::<f32>()) as CUdeviceptr
     }
 }
 
@@ -84,56 +89,43 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if let Ok(_entered) = self.gpu.enter() {
             // SAFETY: taken by `zeros` and not used again. A failure here has nobody to go to.
-            let _ = unsafe { result::free_sync(self.address) };
+            let _ = MEM_FREE.call(|free| unsafe { free(self.address) });
         }
     }
 }
 
-/// A pair of events around work on the null stream.
+/// A pair of events around work on the null stream, in the GPU's context, which is this thread's meanwhile.
 #[derive(Debug)]
 pub struct Stopwatch {
-    gpu: Arc<Gpu>,
-    begin: sys::CUevent,
-    end: sys::CUevent,
+    begin: Event,
+    end: Event,
+    /// Left when the events are gone, and before the context may be.
+    _entered: Entered,
+    _gpu: Arc<Gpu>,
 }
 
 impl Stopwatch {
     pub fn new(gpu: &Arc<Gpu>) -> Result<Stopwatch, DeviceError> {
-        let _entered = gpu.enter()?;
-        let event = || {
-            // The default flags: with timing.
-            result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
-                .map_err(DeviceError::driver("making an event"))
-        };
-        Ok(Stopwatch { gpu: gpu.clone(), begin: event()?, end: event()? })
+        let entered = gpu.enter()?;
+        let event = || Event::create().map_err(DeviceError::driver("making an event"));
+        Ok(Stopwatch { begin: event()?, end: event()?, _entered: entered, _gpu: gpu.clone() })
     }
 
     /// Milliseconds that the GPU spends on what `work` queues on the null stream. Waits for it.
     pub fn ms(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
-        let _entered = self.gpu.enter()?;
-        self.record(self.begin)?;
+        record(&self.begin)?;
         work()?;
-        self.record(self.end)?;
-        // SAFETY: both events are alive and have been recorded.
-        let ms =
-            unsafe { result::event::synchronize(self.end).and_then(|()| elapsed_ms(self.begin, self.end)) };
-        ms.map(f64::from).map_err(DeviceError::driver("reading an event"))
+        record(&self.end)?;
+        self.read().map_err(DeviceError::driver("reading an event"))
     }
 
-    fn record(&self, event: sys::CUevent) -> Result<(), DeviceError> {
-        // SAFETY: the event is alive, in the context that has been entered.
-        unsafe { result::event::record(event, result::stream::null()) }
-            .map_err(DeviceError::driver("recording an event"))
+    fn read(&self) -> Result<f64, DriverError> {
+        self.end.synchronize()?;
+        self.begin.elapsed_ms(&self.end).map(f64::from)
     }
 }
 
-impl Drop for Stopwatch {
-    fn drop(&mut self) {
-        if let Ok(_entered) = self.gpu.enter() {
-            for event in [self.begin, self.end] {
-                // SAFETY: made by `new` and not used again. A failure here has nobody to go to.
-                let _ = unsafe { result::event::destroy(event) };
-            }
-        }
-    }
+fn record(event: &Event) -> Result<(), DeviceError> {
+    // SAFETY: the null stream is one of any context.
+    unsafe { event.record(std::ptr::null_mut()) }.map_err(DeviceError::driver("recording an event"))
 }

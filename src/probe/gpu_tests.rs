@@ -101,11 +101,44 @@ fn a_run_is_timed_and_accounted_for_from_its_start_to_its_records() {
         let (run, open) = kept.end();
         assert_eq!((run.status, run.device.as_str()), (RunStatus::Complete, "cuda:0"));
         assert_eq!(run.device_facts.device_name.as_deref(), Some("Double 0"));
+        // Libtorch's own, which is real.
+        assert!(run.device_facts.cuda_runtime_version.is_some(), "{:?}", run.missing);
         assert_eq!(open.iter().map(|row| row.bytes).collect::<Vec<_>>(), [4096]);
         assert!(!run.missing.iter().any(|missing| missing.contains("unattributed")), "{:?}", run.missing);
         assert!(driver.calls_of("synchronize").is_empty());
         let (made, destroyed, retained) = driver.balance();
         assert_eq!((made, retained), (destroyed, 0));
+    });
+}
+
+/// A kernel of the third step has faulted: neither the driver nor libtorch says anything of the device any more.
+#[test]
+fn a_device_that_is_lost_costs_no_row_and_the_run_is_closed() {
+    on_the_double(&path("a_device_that_is_lost_costs_no_row_and_the_run_is_closed"), |driver| {
+        const LAUNCH_FAILED: i32 = 719;
+        let mut gpu = Gpu::new(driver);
+        let kept = Kept::default();
+        let options = Options::new("doubles").device(GPU).flush_every(1);
+        let mut probe = Probe::start(options, kept.clone()).unwrap();
+        (0..2).for_each(|_| gpu.step(&mut probe));
+        gpu.allocator.lose();
+        driver.fail("cuEventQuery", LAUNCH_FAILED, 0);
+        (2..5).for_each(|_| gpu.step(&mut probe));
+        probe.finish().unwrap();
+        driver.fail("", 0, 0);
+        assert_eq!(kept.steps(), [0, 1, 2, 3, 4]);
+        for step in 0..5 {
+            let row = kept.step(step).step;
+            assert_eq!(row.non_torch_bytes, (step < 2).then_some(100 << 20), "step {step}");
+            assert!(row.rounding_bytes.is_some() && row.cached_bytes.is_some(), "step {step}");
+            assert_eq!(row.difference_bytes, Some(0), "step {step}");
+        }
+        let (run, _) = kept.end();
+        assert_eq!(run.status, RunStatus::Complete);
+        let of = |words: &str| run.missing.iter().filter(|line| line.contains(words)).collect::<Vec<_>>();
+        let [memory] = of("non_torch_bytes: ")[..] else { panic!("{:?}", run.missing) };
+        assert!(memory.contains("at step 2") && memory.ends_with("unspecified launch failure"), "{memory}");
+        assert_eq!(of("the device was not timed").len(), 1, "{:?}", run.missing);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::error::ProbeError;
-use super::hook::{self, Hook, Watch};
+use super::hook::{self, Beside, Hook, HookError, Watch};
 use super::options::Options;
 use crate::ledger::{Event, Identity, Ledger, SiteNames, StepAccount, kind};
 use crate::record::{AllocationRow, Trace};
@@ -19,6 +19,8 @@ pub struct Memory {
     filed: usize,
     /// The instant of the last event that was read.
     last_ns: i64,
+    /// Columns that the device did not tell, and why, as it was the first time.
+    untold: Vec<(&'static str, String)>,
 }
 
 impl Memory {
@@ -43,6 +45,7 @@ impl Memory {
             events: Vec::new(),
             filed: 0,
             last_ns: epoch_ns,
+            untold: Vec::new(),
         };
         Ok((Some(memory), epoch_ns))
     }
@@ -56,6 +59,37 @@ impl Memory {
         let known = self.events.len();
         self.hook.stream.drain(&mut self.events);
         self.last_ns = Event::order_instants(&mut self.events[known..], self.last_ns);
+    }
+
+    /// What lies beside the account at the end of `step`. What is not told is null and missing; a device that is lost tells
+    /// nothing any more, and costs no step its row. `non_torch` is as for [`Hook::beside`].
+    pub fn beside(&mut self, step: i64, non_torch: bool) -> Option<Beside> {
+        match self.hook.beside(non_torch) {
+            Ok(beside) => beside,
+            Err(error) if non_torch => {
+                self.note_untold("non_torch_bytes", step, &error);
+                // The rest is known without the device.
+                self.beside(step, false)
+            }
+            Err(error) => {
+                self.note_untold("rounding_bytes, cached_bytes", step, &error);
+                None
+            }
+        }
+    }
+
+    fn note_untold(&mut self, columns: &'static str, step: i64, error: &HookError) {
+        if self.untold.iter().all(|(known, _)| *known != columns) {
+            let error = error.to_string();
+            // Behind the first line libtorch tells how to look for a bug.
+            let why = error.lines().next().unwrap_or_default();
+            self.untold.push((columns, format!("null where it was not told, first at step {step}: {why}")));
+        }
+    }
+
+    /// What could not be learnt, each thing once, in words.
+    pub fn missing(&self) -> Vec<String> {
+        self.untold.iter().map(|(columns, why)| format!("{columns}: {why}")).collect()
     }
 
     /// How many events have been read and not filed yet.

@@ -88,6 +88,11 @@ impl Recorder {
         self.findings
     }
 
+    /// What the account lacks beside what it found, in words.
+    pub fn missing(&self) -> Vec<String> {
+        self.memory.as_ref().map(Memory::missing).unwrap_or_default()
+    }
+
     pub fn traces_memory(&self) -> bool {
         self.memory.is_some()
     }
@@ -118,7 +123,7 @@ impl Recorder {
     ) -> Result<(), ProbeError> {
         self.read();
         let due = self.unflushed + self.pending.len() + 1 >= self.flush_every;
-        let row = self.complete(row, observed_ns, due)?;
+        let row = self.complete(row, observed_ns, due);
         let identities = mem::take(&mut self.identities);
         self.pending.push(EndedStep { row, begin_ns, closed: spans.take_closed(), identities });
         if spans.device.is_some() {
@@ -159,12 +164,12 @@ impl Recorder {
 
     /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost. What
     /// takes long to learn is asked after the first step, and where a flush is `due`.
-    fn complete(&mut self, row: StepRow, observed_ns: i64, due: bool) -> Result<StepRow, ProbeError> {
-        let Some(memory) = &self.memory else { return Ok(row) };
-        let beside = memory.hook.beside(due || row.step == 0)?;
+    fn complete(&mut self, row: StepRow, observed_ns: i64, due: bool) -> StepRow {
+        let Some(memory) = &mut self.memory else { return row };
+        let beside = memory.beside(row.step, due || row.step == 0);
         let dropped = memory.hook.dropped() as i64;
         let before = mem::replace(&mut self.findings.dropped_events, dropped);
-        Ok(StepRow {
+        StepRow {
             dropped_events: dropped - before,
             rounding_bytes: beside.map(|beside| beside.rounding_bytes),
             cached_bytes: beside.map(|beside| beside.cached_bytes),
@@ -173,7 +178,7 @@ impl Recorder {
                 + mem::take(&mut self.carried_observer_ns)
                 + memory.hook.stream.take_relieving_ns(),
             ..row
-        })
+        }
     }
 
     fn read(&mut self) {

@@ -4,7 +4,7 @@ use super::hook;
 use super::kept::Kept;
 use super::recorder::Recorder;
 use super::spans::Spans;
-use super::timing::double::{Double, on_the_double};
+use super::timing::double::{CODES, Double, on_the_double, told};
 use crate::record::{Phase, SpanKind, StepRow};
 
 const MS: i64 = 1_000_000;
@@ -183,6 +183,47 @@ fn a_device_that_is_lost_costs_its_times_and_no_row() {
         }
         let missing = run.spans.device.as_ref().unwrap().missing();
         assert!(missing.len() == 1 && missing[0].contains("ECC"), "{missing:?}");
+    });
+}
+
+/// Whatever the driver refuses in the midst of a run, and with whatever code.
+#[test]
+fn no_call_that_fails_costs_a_row() {
+    on_the_double(&path("no_call_that_fails_costs_a_row"), |double| {
+        let calls = [
+            "cuEventCreate",
+            "cuEventRecord",
+            "cuEventQuery",
+            "cuEventElapsedTime",
+            "cuStreamIsCapturing",
+            "cuThreadExchangeStreamCaptureMode",
+            "cuCtxGetCurrent",
+            "cuCtxSetCurrent",
+        ];
+        for (call, code) in calls.iter().flat_map(|call| CODES.map(|code| (call, code))) {
+            let mut run = Run::start(double);
+            run.step(0, 8 * MS);
+            double.pass(10 * MS);
+            run.step(1, 8 * MS);
+            double.fail(call, code, 0);
+            for step in 2..8 {
+                // Until the device is through some, each step needs events of its own.
+                if step >= 4 {
+                    double.pass(10 * MS);
+                }
+                run.step(step, 8 * MS);
+            }
+            run.end();
+            double.fail("", 0, 0);
+            // The next run finds the device idle.
+            double.pass(1000 * MS);
+            assert_eq!(run.kept.steps(), (0..8).collect::<Vec<_>>(), "{call}");
+            let forward = |step| run.kept.row(step, SpanKind::Phase, Phase::Forward);
+            assert_eq!(forward(0).device_ns, Some(8 * MS), "{call}");
+            assert!(forward(7).device_ns.is_none() && forward(7).total_ns > 0, "{call}");
+            let missing = run.spans.device.as_ref().unwrap().missing();
+            assert!(missing.len() == 1 && missing[0].contains(&told(call, code)), "{call}: {missing:?}");
+        }
     });
 }
 

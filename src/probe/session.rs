@@ -211,6 +211,7 @@ impl Probe {
         if let Some(device) = &self.spans.borrow().device {
             self.run.missing.extend(device.missing());
         }
+        self.run.missing.extend(self.recorder.missing());
         if dropped_events > 0 {
             self.run.missing.push(format!(
                 "allocations: {dropped_events} events did not fit the buffer and were dropped"

@@ -18,9 +18,14 @@ fn ordinal(name: &str) -> Result<Option<usize>, String> {
     let number = match name {
         "cpu" => return Ok(None),
         "cuda" => Some(0),
-        _ => name.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
+        _ => name.strip_prefix("cuda:").and_then(number),
     };
     number.map(Some).ok_or_else(|| "allowed: cpu, cuda, cuda:0, cuda:1, …".to_owned())
+}
+
+/// Written in one way only: a run's row has the device by that, and runs are told apart by it.
+fn number(digits: &str) -> Option<usize> {
+    digits.parse().ok().filter(|number: &usize| number.to_string() == digits)
 }
 
 /// The GPU with this number, of as many as libtorch sees.
@@ -42,6 +47,11 @@ mod tests {
         assert_eq!(ordinal("cpu"), Ok(None));
         assert_eq!(ordinal("cuda"), Ok(Some(0)));
         assert_eq!(ordinal("cuda:7"), Ok(Some(7)));
+        assert_eq!(ordinal("cuda:0"), Ok(Some(0)));
+        for name in ["cuda:+7", "cuda:07", "cuda:00", "cuda: 7"] {
+            let message = device(name).unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains("allowed: cpu, cuda"), "{message}");
+        }
         for name in ["gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:18446744073709551616", "CUDA", ""] {
             assert!(ordinal(name).is_err_and(|reason| reason.contains("allowed: cpu")), "{name}");
         }

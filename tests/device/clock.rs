@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 
-use cudarc::driver::result::stream::{self, StreamKind};
 use libloading::os::unix::Library;
 use stepledger::probe::{Options, Probe};
 use stepledger::record::{Phase, SpanKind, Trace};
@@ -76,19 +75,20 @@ struct OtherStream {
     guard: *mut c_void,
 }
 
+type CreateStream = unsafe extern "C" fn(*mut *mut c_void, u32) -> i32;
 type Create = unsafe extern "C" fn(*mut c_void, i32, *mut *mut c_void) -> i32;
 type Delete = unsafe extern "C" fn(*mut c_void) -> i32;
 
 impl OtherStream {
     fn enter(ordinal: i32) -> Outcome<OtherStream> {
-        let stream = stream::create(StreamKind::NonBlocking)?;
+        let stream = other_stream()?;
         // SAFETY: loaded already; this counts it once more.
         let libtorch = unsafe { Library::new("libtorch_cuda.so")? };
         let mut guard = std::ptr::null_mut();
         // SAFETY: declared so in torch/csrc/inductor/aoti_torch/c/shim.h; the stream is never destroyed.
         let code = unsafe {
             let create = libtorch.get::<Create>(b"aoti_torch_create_cuda_stream_guard\0")?;
-            create(stream.cast(), ordinal, &raw mut guard)
+            create(stream, ordinal, &raw mut guard)
         };
         if code == 0 {
             Ok(OtherStream { libtorch, guard })
@@ -96,6 +96,17 @@ impl OtherStream {
             Err("the current stream cannot be changed".into())
         }
     }
+}
+
+/// One that does not wait for the default stream, of the driver that libtorch works with.
+fn other_stream() -> Outcome<*mut c_void> {
+    const NON_BLOCKING: u32 = 1;
+    // SAFETY: loaded already; this counts it once more.
+    let driver = unsafe { Library::new("libcuda.so.1")? };
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: cuda.h declares it so; writes one pointer to a place of ours.
+    let code = unsafe { driver.get::<CreateStream>(b"cuStreamCreate\0")?(&raw mut stream, NON_BLOCKING) };
+    if code == 0 { Ok(stream) } else { Err(format!("cuStreamCreate: code {code}").into()) }
 }
 
 impl Drop for OtherStream {

@@ -1,13 +1,15 @@
 //! A machine without a GPU, told from one whose GPU or driver does not work.
 
-use stepledger::device::{Card, DeviceError};
+use stepledger::device::{Card, DeviceError, NoDriver};
 
 use super::row::Row;
 
 /// What is to be said of a check that libtorch has no GPU for, by what the driver says.
 pub fn absent(check: &str, cards: Result<Vec<Card>, DeviceError>, why: &str) -> Row {
     match cards {
-        Err(DeviceError::NoDriver | DeviceError::NoGpu) => Row::not_run(check, format!("no GPU ({why})")),
+        Err(DeviceError::NoDriver(NoDriver::NotFound) | DeviceError::NoGpu) => {
+            Row::not_run(check, format!("no GPU ({why})"))
+        }
         Ok(cards) if cards.is_empty() => Row::not_run(check, format!("no GPU ({why})")),
         Ok(cards) => {
             let known: Vec<&str> = cards.iter().map(|card| &*card.name).collect();
@@ -33,7 +35,7 @@ mod tests {
     fn a_driver_that_refuses_is_a_failure_and_none_is_not() {
         let code = |cards| verdict(&[absent("clock", cards, "libtorch sees no GPU")]).code();
         assert_eq!(
-            [code(Err(DeviceError::NoDriver)), code(Err(DeviceError::NoGpu)), code(Ok(vec![]))],
+            [code(Err(NoDriver::NotFound.into())), code(Err(DeviceError::NoGpu)), code(Ok(vec![]))],
             [77; 3]
         );
         assert_eq!(code(Err(DeviceError::StubDriver)), 1);

@@ -23,6 +23,7 @@ struct Double final : CUDAAllocator {
   std::map<size_t, std::pair<size_t, size_t>> blocks;  // address → asked, size
   size_t next = 512, allocated = 0, reserved = 0, asked_for_free = 0;
   double fraction = 1;
+  bool lost = false;
 
   void tell(TraceEntry::Action action, size_t address, size_t size) {
     const TraceEntry entry(action, 0, address, size, nullptr, {0, 0}, c10::getApproximateTime());
@@ -58,6 +59,7 @@ struct Double final : CUDAAllocator {
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override {
     ++asked_for_free;
+    TORCH_CHECK(!lost, "CUDA error: unspecified launch failure\nCompile with `TORCH_USE_CUDA_DSA`");
     return {kTotal - kElsewhere - reserved, kTotal};
   }
   void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) override { trackers.push_back(std::move(tracker)); }
@@ -132,6 +134,8 @@ void double_stand_in(void* stream) {
   guard.stream = stream;
   c10::impl::device_guard_impl_registry[size_t(c10::kCUDA)].store(&guard);
 }
+// The device answers no more.
+void double_lose() { installed->lost = true; }
 size_t double_asked_for_free() { return installed->asked_for_free; }
 size_t double_give(size_t bytes) { return installed->give(bytes); }
 void double_take(size_t address) { installed->take(address); }

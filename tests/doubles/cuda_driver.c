@@ -32,8 +32,12 @@ static char calls[1 << 20];
 static size_t logged;
 
 /* The call to fail, with what, and how many of it succeed before. */
-static char fail_name[64];
-static int fail_code, fail_after;
+#ifndef FAILS
+#define FAILS ""
+#define WITH 0
+#endif
+static char fail_name[64] = FAILS;
+static int fail_code = WITH, fail_after;
 
 static void note(const char *call, int event, int stream) {
   if (logged + 64 < sizeof calls)
@@ -74,7 +78,8 @@ int double_retained(void) { return retained; }
 
 /* The driver's own face. */
 int cuInit(unsigned flags) { (void)flags; MAY_FAIL("cuInit"); return SUCCESS; }
-int cuDriverGetVersion(int *version) { *version = 13020; return SUCCESS; }
+int cuDriverGetVersion(int *version) { MAY_FAIL("cuDriverGetVersion"); *version = 13020; return SUCCESS; }
+int cuDeviceGetCount(int *count) { MAY_FAIL("cuDeviceGetCount"); *count = 2; return SUCCESS; }
 int cuDeviceGet(int *device, int ordinal) {
   MAY_FAIL("cuDeviceGet");
   if (ordinal < 0 || ordinal > 1) return 101;
@@ -82,11 +87,13 @@ int cuDeviceGet(int *device, int ordinal) {
   return SUCCESS;
 }
 int cuDeviceGetName(char *name, int room, int device) {
+  MAY_FAIL("cuDeviceGetName");
   snprintf(name, room, "Double %d", device);
   return SUCCESS;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   (void)device;
+  MAY_FAIL("cuDeviceGetAttribute");
   switch (attribute) {
     case 16: *value = 132; return SUCCESS; /* multiprocessors */
     case 75: *value = 9; return SUCCESS;   /* compute capability */
@@ -94,12 +101,19 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     default: return INVALID_VALUE;
   }
 }
-int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1 << 30; return SUCCESS; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  (void)device;
+  MAY_FAIL("cuDeviceTotalMem");
+  *bytes = 1 << 30;
+  return SUCCESS;
+}
 int cuDeviceGetPCIBusId(char *id, int room, int device) {
+  MAY_FAIL("cuDeviceGetPCIBusId");
   snprintf(id, room, "0000:0%d:00.0", device + 1);
   return SUCCESS;
 }
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *bytes) {
+  MAY_FAIL("cuMemGetInfo");
   if (!current) return INVALID_CONTEXT;
   *free_bytes = 1 << 29;
   *bytes = 1 << 30;
@@ -138,6 +152,7 @@ static _Thread_local int capture_mode;
 int double_capture_mode(void) { return capture_mode; }
 int cuThreadExchangeStreamCaptureMode(int *mode) {
   int before = capture_mode;
+  MAY_FAIL("cuThreadExchangeStreamCaptureMode");
   note("exchange", *mode, before);
   capture_mode = *mode;
   *mode = before;
@@ -188,8 +203,21 @@ int cuStreamIsCapturing(void *handle, int *status) {
   *status = ((Stream *)handle)->capturing;
   return SUCCESS;
 }
-int cuGetErrorString(int code, const char **text) {
-  *text = code == OUT_OF_MEMORY ? "out of memory" : "as the test asked";
-  return SUCCESS;
+/* Codes that this driver knows. Of others it says nothing, as a real one does. */
+static const struct { int code; const char *name, *text; } known[] = {
+  {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+  {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+  {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+  {214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+  {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+  {NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+  {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+};
+static int explain(int code, int by_name, const char **text) {
+  *text = NULL;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (known[i].code == code) *text = by_name ? known[i].name : known[i].text;
+  return *text ? SUCCESS : INVALID_VALUE;
 }
-int cuGetErrorName(int code, const char **text) { return cuGetErrorString(code, text); }
+int cuGetErrorString(int code, const char **text) { return explain(code, 0, text); }
+int cuGetErrorName(int code, const char **text) { return explain(code, 1, text); }

@@ -13,16 +13,16 @@ use stepledger::device::{
 use crate::host::Host;
 use crate::tensors::{Kernel, Tensor};
 
-/// The double, under the name by which cudarc looks for the driver first, and by the other one a decoy: a test that asked it
+/// The double, under the name by which the driver is looked for first, and by the other one a decoy: a test that asked it
 /// would fail on any machine, as it would where a driver is installed.
 fn double() -> (Host, Host) {
     let decoy = Host::build(
         "../../doubles/installed_driver.c",
-        &["-xc", "-Wl,-soname,libcuda.so.1"].map(str::to_owned),
+        &["-xc", "-Wl,-soname,libcuda.so"].map(str::to_owned),
     );
     let mut flags = Source::adamw(Tiling::default()).defines();
     flags.extend(Source::fma().defines());
-    flags.push("-Wl,-soname,libcuda.so".to_owned());
+    flags.push("-Wl,-soname,libcuda.so.1".to_owned());
     (Host::build("driver.cpp", &flags), decoy)
 }
 
@@ -115,6 +115,19 @@ fn a_driver_that_does_not_know_the_ptx_runs_machine_code(double: &Host, gpu: &Ar
     tell(double, "double_knows_ptx", true);
 }
 
+/// A driver of a later CUDA has codes that nobody here knows: each is told as it is.
+fn a_code_that_nobody_knows_is_told(double: &Host, gpu: &Arc<Gpu>, cache: &Cache) {
+    // SAFETY: the double declares it so.
+    let refuse: extern "C" fn(i32) = unsafe { double.function("double_refuses") };
+    for code in [917, 919, 99_999] {
+        refuse(code);
+        let error = measure_fma(gpu, cache).unwrap_err().to_string();
+        let told = format!("CUDA driver, loading a kernel: cuModuleLoadData: code {code}");
+        assert!(error.starts_with(&told), "{error}");
+    }
+    refuse(0);
+}
+
 /// One test, since a process has one driver.
 #[test]
 fn what_is_launched_is_what_the_kernels_take() {
@@ -128,9 +141,10 @@ fn what_is_launched_is_what_the_kernels_take() {
     rates_are_work_over_time(&gpu, &cache);
     wrong_results_are_no_measurement(&double, &gpu, &cache);
     a_driver_that_does_not_know_the_ptx_runs_machine_code(&double, &gpu, &cache);
+    a_code_that_nobody_knows_is_told(&double, &gpu, &cache);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "three sources, compiled once each");
     drop(gpu);
     assert!(says::<bool>(&double, "double_is_clean"));
-    // cudarc keeps the library that it has found.
+    // The library that was found is kept for good.
     std::mem::forget(double);
 }

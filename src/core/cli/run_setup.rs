@@ -120,7 +120,8 @@ fn shape(model: &ModelArgs, training: &TrainingArgs) -> Shape {
 
 /// Whether this names the CPU rather than a GPU; which GPUs there are libtorch knows.
 fn is_cpu(device: &str) -> Result<bool, SetupError> {
-    let numbered = |number: &str| number.parse::<u16>().is_ok();
+    // As runs are told apart by it: neither `+7` nor `07`.
+    let numbered = |digits: &str| digits.parse().is_ok_and(|number: u16| number.to_string() == digits);
     match device {
         "cpu" => Ok(true),
         "cuda" => Ok(false),
@@ -155,6 +156,8 @@ mod tests {
             ("--betas 0.9", "--betas [0.9]: allowed: two numbers"),
             ("--lr 0", "--lr 0: allowed: any number above 0"),
             ("--device tpu", "--device tpu: allowed: cpu, cuda"),
+            ("--device cuda:+7", "--device cuda:+7: allowed: cpu, cuda"),
+            ("--device cuda:07", "--device cuda:07: allowed: cpu, cuda"),
             ("--pin-memory", "--pin-memory with --device cpu"),
             ("--adamw kernel", "takes --device cuda"),
             ("--tile-size 8", "--tile-size 8: is for --adamw kernel, and this is --adamw fused"),

@@ -82,8 +82,7 @@ impl AdamWKernel {
     ) -> Result<(), DeviceError> {
         let mut numbers = Numbers::new(hyper, count);
         for mut batch in batches(operands, self.tiling)? {
-            let launch =
-                Launch { blocks: batch.blocks(), threads: self.tiling.block_size(), stream: stream.cast() };
+            let launch = Launch { blocks: batch.blocks(), threads: self.tiling.block_size(), stream };
             let mut arguments = [(&raw mut batch).cast(), (&raw mut numbers).cast()];
             // SAFETY: the function is the module's; the kernel takes a `Batch` and `Numbers`, laid out as here; the
             // rest is what the caller promises.

@@ -4,7 +4,9 @@ use std::env;
 use std::fmt::Display;
 
 use super::bus;
-use crate::device::{Card, CompanionError, Compiler, DeviceError, cards, driver_cuda, nvml_driver};
+use crate::device::{
+    Card, CompanionError, Compiler, DeviceError, NoDriver, Version, cards, driver_cuda, nvml_driver,
+};
 use crate::probe::{CudaHalfError, load_cuda};
 use crate::rates::computes;
 use crate::report::{Check, file_bytes};
@@ -36,13 +38,19 @@ fn of_half(half: Result<(), CudaHalfError>) -> Check {
 pub const DRIVER: &str = "CUDA driver";
 
 pub fn driver() -> Check {
-    match driver_cuda() {
+    of_driver(driver_cuda())
+}
+
+fn of_driver(serves: Result<Version, DeviceError>) -> Check {
+    let to_do = |none: &NoDriver| {
+        format!("{}; needed for --device cuda only; --device cpu does without", none.way_out())
+    };
+    match serves {
         Ok(version) => Check::works(DRIVER, format!("libcuda.so.1, for CUDA {version} and older")),
-        Err(DeviceError::NoDriver) => Check::absent(
-            DRIVER,
-            "libcuda.so.1 was not found",
-            "install NVIDIA's driver; needed for --device cuda only; --device cpu does without",
-        ),
+        Err(DeviceError::NoDriver(none @ NoDriver::NotFound)) => {
+            Check::absent(DRIVER, "libcuda.so.1 was not found", to_do(&none))
+        }
+        Err(DeviceError::NoDriver(none)) => Check::fails(DRIVER, none.found(), to_do(&none)),
         Err(error) => Check::fails(DRIVER, error.to_string(), ASK_THE_DRIVER),
     }
 }
@@ -65,7 +73,9 @@ fn known(
 ) -> Result<Vec<Card>, Check> {
     let why = match cards {
         Ok(cards) if !cards.is_empty() => return Ok(cards),
-        Err(DeviceError::NoDriver) => return Err(Check::not_run(GPU, "there is no driver to ask")),
+        Err(DeviceError::NoDriver(NoDriver::NotFound)) => {
+            return Err(Check::not_run(GPU, "there is no driver to ask"));
+        }
         Ok(_) => DeviceError::NoGpu,
         Err(error) => error,
     };
@@ -114,7 +124,9 @@ pub fn libtorch_on_gpu() -> Check {
         return Check::not_run(ON_GPU, error.to_string());
     }
     match (cards(), device("cuda")) {
-        (Err(DeviceError::NoDriver | DeviceError::NoGpu), _) => Check::not_run(ON_GPU, "there is no GPU"),
+        (Err(DeviceError::NoDriver(NoDriver::NotFound) | DeviceError::NoGpu), _) => {
+            Check::not_run(ON_GPU, "there is no GPU")
+        }
         (Err(_), _) => Check::not_run(ON_GPU, "the driver does not tell which GPUs there are"),
         (Ok(cards), _) if cards.is_empty() => Check::not_run(ON_GPU, "there is no GPU"),
         (Ok(cards), Ok(_)) => computing(&cards, |name| {
@@ -217,7 +229,7 @@ mod tests {
             known(cards, on_bus, visible).unwrap_err().standing
         };
         let (absent, fails) = (Standing::Absent, Standing::Fails);
-        assert_eq!(standing(Err(DeviceError::NoDriver), 1, None), Standing::NotRun);
+        assert_eq!(standing(Err(NoDriver::NotFound.into()), 1, None), Standing::NotRun);
         assert_eq!(standing(Err(DeviceError::NoGpu), 0, None), absent);
         for hidden in ["", "-1", "-1,0", "NoDevFiles"] {
             assert_eq!(standing(Ok(Vec::new()), 1, Some(hidden)), absent, "{hidden}");
@@ -259,12 +271,17 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_driver_is_told_once_with_one_way_out() {
-        if crate::device::driver_cuda().is_ok() {
-            return;
+    fn what_is_no_driver_is_told_once_with_one_way_out() {
+        let lacks = NoDriver::Lacks { library: "/opt/libcuda.so".to_owned(), function: "cuInit" };
+        for (none, standing, words) in [
+            (NoDriver::NotFound, Standing::Absent, "was not found"),
+            (NoDriver::Broken { reasons: "file too short".to_owned() }, Standing::Fails, "file too short"),
+            (lacks, Standing::Fails, "/opt/libcuda.so"),
+        ] {
+            let check = of_driver(Err(none.into()));
+            assert_eq!(check.standing, standing, "{check:?}");
+            let text = check.found + &check.way_out.unwrap();
+            assert!(text.contains(words) && text.matches("--device cpu").count() == 1, "{text}");
         }
-        let check = driver();
-        let text = check.found + &check.way_out.unwrap();
-        assert_eq!(text.matches("--device cpu").count(), 1, "{text}");
     }
 }

@@ -24,6 +24,7 @@ using namespace stepledger;
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 using c10::cuda::CUDACachingAllocator::TraceEntry;
@@ -214,11 +215,15 @@ int sl_cuda_stop() {
   return guarded([] {
     set_recording(false);
     watch_cuda(false);
-    if (watched && fraction_before >= 0) watched->setMemoryFraction(fraction_before, watched_device);
-    fraction_before = -1;
-    std::lock_guard<std::mutex> guard(lock);
-    watched = nullptr;
-    blocks.clear();
+    const double fraction = std::exchange(fraction_before, -1);
+    CUDAAllocator* allocator;
+    {
+      std::lock_guard<std::mutex> guard(lock);
+      allocator = std::exchange(watched, nullptr);
+      blocks.clear();
+    }
+    // Last: it asks the device how much memory that has, and one that is lost does not say.
+    if (allocator && fraction >= 0) allocator->setMemoryFraction(fraction, watched_device);
   });
 }
 

@@ -47,6 +47,12 @@ impl Double {
         unsafe { self.call::<extern "C" fn(*mut c_void)>("double_stand_in")(stream) }
     }
 
+    /// From now on the device does not say how much of its memory is free.
+    pub fn lose(&self) {
+        // SAFETY: the double declares it so.
+        unsafe { self.call::<extern "C" fn()>("double_lose")() }
+    }
+
     /// How often the device was asked for its free memory.
     pub fn asked_for_free(&self) -> usize {
         // SAFETY: the double declares it so.

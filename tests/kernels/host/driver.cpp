@@ -59,6 +59,7 @@ void* last_stream = nullptr;
 std::set<void*> live;  // modules, events, memory
 
 bool knows_ptx = true, spoils = false;
+int refusal = 0;
 
 // An object file ends with the table of its sections (ELF's header says where that is).
 size_t object_bytes(const char* image) {
@@ -87,6 +88,8 @@ Result ended(void* what) { return live.erase(what) ? kSuccess : kInvalidValue; }
 extern "C" {
 
 Result cuInit(unsigned) { return kSuccess; }
+// NVRTC asks the driver that it finds for this, and calls it without a look.
+Result cuGetExportTable(const void** table, const void*) { return *table = nullptr, kNotFound; }
 Result cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kSuccess : kInvalidValue; }
 
 Result cuDeviceGetAttribute(int* value, int attribute, int) {
@@ -104,7 +107,8 @@ Result cuDevicePrimaryCtxRelease_v2(int) { return --retained, kSuccess; }
 Result cuCtxGetCurrent(void** context) { return *context = current, kSuccess; }
 Result cuCtxSetCurrent(void* context) { return current = context, kSuccess; }
 
-Result cuModuleLoadData(void** module, const char* image) {
+int cuModuleLoadData(void** module, const char* image) {
+  if (refusal) return refusal;
   const bool code = !strncmp(image, "\177ELF", 4);
   if (!code && !knows_ptx) return kUnknownPtx;
   return made([&] { return *module = new std::string(image, code ? object_bytes(image) : strlen(image)); });
@@ -168,10 +172,16 @@ Result cuEventElapsedTime(float* ms, Event* begin, Event* end) {
 
 Result cuEventElapsedTime_v2(float* ms, Event* begin, Event* end) { return cuEventElapsedTime(ms, begin, end); }
 Result cuEventDestroy_v2(void* event) { return ended(event); }
-Result cuGetErrorString(Result, const char** text) { return *text = "refused by the double", kSuccess; }
-Result cuGetErrorName(Result, const char** text) { return *text = "CUDA_ERROR", kSuccess; }
+Result explained(int code, const char* words, const char** text) {
+  *text = code == refusal ? nullptr : words;
+  return *text ? kSuccess : kInvalidValue;
+}
+Result cuGetErrorString(int code, const char** text) { return explained(code, "refused by the double", text); }
+Result cuGetErrorName(int code, const char** text) { return explained(code, "CUDA_ERROR", text); }
 
-// For the tests: from now on it knows no PTX, or does; what is read back is wrong in a bit, or is not.
+// For the tests: from now on it knows no PTX, or does; what is read back is wrong in a bit, or is not; it loads no kernel,
+// with a code of its own that it does not explain, or 0 for that it does.
+void double_refuses(int code) { refusal = code; }
 void double_knows_ptx(bool yes) { knows_ptx = yes; }
 void double_spoils(bool yes) { spoils = yes; }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::driver::Event;
+use crate::device::Event;
 
 /// One older than this is replaced at the first opportunity: clocks drift apart by parts in a million, and the driver tells
 /// long times coarsely.

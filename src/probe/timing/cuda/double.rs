@@ -39,8 +39,7 @@ pub fn on_a_double(test: &str, definitions: &[&str], body: fn(&Double)) {
     assert!(said.contains("1 passed"), "{test} is not the test's name: {said}");
 }
 
-/// Under both names by which a driver is looked for, as an installed one has them: cudarc begins with the shorter one,
-/// CUDA's runtime knows the longer one.
+/// Under both names by which a driver is looked for, as an installed one has them.
 fn build_driver(folder: &Path, source: &str, definitions: &[&str]) {
     build(folder, source, "libcuda.so.1", definitions);
     std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).unwrap();
@@ -186,18 +185,30 @@ impl Double {
         unsafe { self.function::<extern "C" fn(c_int) -> *mut c_void>("double_stream")(number as c_int) }
     }
 
-    /// A clock for device `ordinal`, on whatever stream [`use_stream`](Double::use_stream) named last.
+    /// A clock for device `ordinal`, on whatever stream [`use_stream`](Double::use_stream) named last. It waits for nothing
+    /// but a device that gets further.
     pub fn clock(&self, ordinal: i32) -> Result<CudaClock, CudaError> {
+        self.patient_clock(ordinal, Duration::ZERO)
+    }
+
+    /// The same with some patience.
+    pub fn patient_clock(&self, ordinal: i32, patience: Duration) -> Result<CudaClock, CudaError> {
         // SAFETY: the double declares it so.
         let handle = unsafe { self.function::<extern "C" fn(c_int) -> *mut c_void>("double_stream") };
         let (stream, host_ns) = (self.stream.clone(), self.host_ns.clone());
         let now = move || host_ns.get().unwrap_or_else(hook::now_ns);
-        CudaClock::on(
-            ordinal,
-            Box::new(move || Ok(handle(stream.get() as c_int))),
-            Box::new(now),
-            Duration::ZERO,
-        )
+        CudaClock::on(ordinal, Box::new(move || Ok(handle(stream.get() as c_int))), Box::new(now), patience)
+    }
+}
+
+/// Codes to fail with: one that the driver explains, and others that it does not, of which CUDA 13.4 has the one.
+pub const CODES: [i32; 3] = [2, 919, 99_999];
+
+/// What is told of a call that has failed with one of these.
+pub fn told(call: &str, code: i32) -> String {
+    match code {
+        2 => format!("{call}: out of memory (CUDA_ERROR_OUT_OF_MEMORY, code 2)"),
+        code => format!("{call}: code {code}"),
     }
 }
 

@@ -1,82 +1,84 @@
 //! What the driver says of a device.
 
-use cudarc::driver::{result, sys};
+use std::fmt::Display;
 
-use super::driver::Context;
 use super::{CudaError, nvml};
-use crate::device::driver_cuda;
+use crate::device::{Context, DriverError, Version, driver_cuda};
 use crate::record::DeviceFacts;
 
 /// The facts of the device with this number, as far as anyone tells them, and what is missing of them.
 pub fn device_facts(ordinal: i32) -> Result<(DeviceFacts, Vec<String>), CudaError> {
-    let context = Context::retain(ordinal)?;
-    let _entered = context.enter()?;
+    let context = Context::of(ordinal)?;
+    let entered = context.enter()?;
     let device = context.device();
-    let memory = result::mem_get_info().ok();
+    let memory = entered.memory();
+    let nvml = nvml::ask(device.pci_bus_id());
+    let mut untold = Untold::default();
     let facts = DeviceFacts {
-        device_name: result::device::get_name(device).ok(),
-        compute_capability: compute_capability(device),
-        multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        device_memory_bytes: memory.map(|(_, total)| total as i64),
-        device_free_bytes: memory.map(|(free, _)| free as i64),
-        cuda_driver_version: driver_cuda().ok().map(|version| version.to_string()),
-        cuda_runtime_version: runtime_version().map(version),
+        device_name: untold.unless("device_name", device.name()),
+        compute_capability: untold.unless("compute_capability", device.compute_capability().map(dotted)),
+        multiprocessors: untold.unless("multiprocessors", device.multiprocessors().map(i64::from)),
+        device_memory_bytes: untold.unless("device_memory_bytes", told(&memory, |(_, all)| all as i64)),
+        device_free_bytes: untold.unless("device_free_bytes", told(&memory, |(free, _)| free as i64)),
+        driver_version: untold.unless("driver_version", nvml.driver_version),
+        cuda_driver_version: untold.unless("cuda_driver_version", driver_cuda().map(|cuda| cuda.to_string())),
+        cuda_runtime_version: untold.unless("cuda_runtime_version", runtime_version()),
+        sm_clock_mhz: untold.unless("sm_clock_mhz", nvml.sm_clock_mhz),
+        memory_clock_mhz: untold.unless("memory_clock_mhz", nvml.memory_clock_mhz),
+        power_w: untold.unless("power_w", nvml.power_w),
+        power_limit_w: untold.unless("power_limit_w", nvml.power_limit_w),
         allocator_settings: allocator_settings(),
-        ..DeviceFacts::default()
     };
-    let told = pci_bus_id(device).ok_or_else(|| "the driver does not tell the device's bus".to_owned());
-    Ok(match told.and_then(|id| nvml::ask(&id)) {
-        Ok(from_nvml) => {
-            let untold = from_nvml.untold().join(", ");
-            let missing =
-                (!untold.is_empty()).then(|| format!("{untold}: NVML does not tell it of this device"));
-            (from_nvml.into_facts(facts), missing.into_iter().collect())
+    Ok((facts, untold.lines()))
+}
+
+/// The columns that have nothing, by why that is.
+#[derive(Default)]
+struct Untold(Vec<(String, Vec<&'static str>)>);
+
+impl Untold {
+    /// What a column gets, noted where that is nothing.
+    fn unless<T>(&mut self, column: &'static str, told: Result<T, impl Display>) -> Option<T> {
+        let why = match told {
+            Ok(told) => return Some(told),
+            Err(why) => why.to_string(),
+        };
+        match self.0.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, columns)) => columns.push(column),
+            None => self.0.push((why, vec![column])),
         }
-        Err(why) => (facts, vec![format!("driver_version, clocks and power of the device: {why}")]),
-    })
+        None
+    }
+
+    fn lines(self) -> Vec<String> {
+        self.0.into_iter().map(|(why, columns)| format!("{}: {why}", columns.join(", "))).collect()
+    }
 }
 
-fn attribute(device: sys::CUdevice, which: sys::CUdevice_attribute) -> Option<i64> {
-    // SAFETY: the device comes from the driver.
-    unsafe { result::device::get_attribute(device, which) }.ok().map(i64::from)
+/// One of several facts that were told together.
+fn told<A: Copy, T>(all: &Result<A, DriverError>, one: impl Fn(A) -> T) -> Result<T, &DriverError> {
+    all.as_ref().map(|&all| one(all))
 }
 
-fn compute_capability(device: sys::CUdevice) -> Option<String> {
-    let part = |which| attribute(device, which);
-    let major = part(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-    let minor = part(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-    Some(format!("{major}.{minor}"))
+fn dotted((major, minor): (i32, i32)) -> String {
+    format!("{major}.{minor}")
 }
 
-/// Asks the CUDA runtime that libtorch has loaded; none is loaded for it.
-fn runtime_version() -> Option<i32> {
-    use libloading::os::unix::{Library, RTLD_LAZY};
-    const RTLD_NOLOAD: i32 = 4;
-    let loaded = ["libcudart.so.13", "libcudart.so.12"].into_iter().find_map(|name| {
-        // SAFETY: only a library that is there already is opened, so nothing of it runs.
-        unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_NOLOAD) }.ok()
-    })?;
+/// Asks the CUDA runtime that this process has loaded with libtorch, whatever the name of its library; none is loaded for it.
+fn runtime_version() -> Result<String, String> {
+    use libloading::os::unix::Library;
+    type Ask = unsafe extern "C" fn(*mut i32) -> i32;
     let mut version = 0;
     // SAFETY: the runtime declares it so; it writes one number to a place of ours.
-    let failed = unsafe {
-        let ask = loaded.get::<unsafe extern "C" fn(*mut i32) -> i32>(b"cudaRuntimeGetVersion").ok()?;
-        ask(&raw mut version)
+    let code = unsafe {
+        let everything = Library::this();
+        let ask = everything.get::<Ask>(b"cudaRuntimeGetVersion");
+        ask.map_err(|_| "no CUDA runtime is loaded that could be asked".to_owned())?(&raw mut version)
     };
-    (failed == 0).then_some(version)
-}
-
-/// CUDA counts 13.2 as 13020.
-pub fn version(number: i32) -> String {
-    format!("{}.{}", number / 1000, number % 1000 / 10)
-}
-
-/// As NVML knows a device.
-fn pci_bus_id(device: sys::CUdevice) -> Option<std::ffi::CString> {
-    let mut id = [0; 32];
-    // SAFETY: writes a NUL-terminated text of at most that many bytes to a place of ours.
-    unsafe { sys::cuDeviceGetPCIBusId(id.as_mut_ptr(), id.len() as i32, device) }.result().ok()?;
-    let id = id.map(|byte| byte as u8);
-    Some(std::ffi::CStr::from_bytes_until_nul(&id).ok()?.to_owned())
+    match code {
+        0 => Ok(Version::of_number(version).to_string()),
+        code => Err(format!("CUDA's runtime, cudaRuntimeGetVersion: code {code}")),
+    }
 }
 
 /// libtorch 2.11 goes by the first of these that is set.

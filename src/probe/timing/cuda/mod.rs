@@ -4,12 +4,12 @@
 mod anchors;
 #[cfg(test)]
 pub mod double;
-mod driver;
 mod error;
 mod facts;
 mod load;
 mod no_gpu;
 mod nvml;
+mod patience;
 mod stamps;
 #[cfg(test)]
 mod tests;
@@ -23,11 +23,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use self::anchors::Anchors;
-use self::driver::{CallFailed, Context, Event, Progress, Relaxed, Stream, until};
+use self::patience::{Progress, until};
 use self::stamps::{Stamps, Taken};
 use self::trouble::Trouble;
 use super::super::hook::{self, HookError};
 use super::clock::{Clock, Stamp};
+use crate::device::{Context, DriverError, Event, Relaxed, Stream, is_capturing};
 
 pub use error::CudaError;
 pub use facts::device_facts;
@@ -56,6 +57,8 @@ pub struct CudaClock {
     /// The step whose times are being read: the device is a few behind.
     read: Option<i64>,
     trouble: Option<Trouble>,
+    /// Nothing more is to be learnt of what the device does: it could not be asked, or it hangs.
+    lost: bool,
     captured: bool,
     across_streams: bool,
     /// A stamp was too far from the last anchor.
@@ -73,6 +76,7 @@ impl CudaClock {
 
     /// The same with the stream named by `stream` and the time told by `now`.
     fn on(ordinal: i32, stream: CurrentStream, now: Now, patience: Duration) -> Result<Self, CudaError> {
+        Event::can_be_timed().map_err(DriverError::from)?;
         let mut clock = CudaClock {
             taken: Stamps::default(),
             anchors: Anchors::default(),
@@ -83,10 +87,11 @@ impl CudaClock {
             step: None,
             read: None,
             trouble: None,
+            lost: false,
             captured: false,
             across_streams: false,
             adrift: false,
-            context: Context::retain(ordinal)?,
+            context: Context::of(ordinal)?,
         };
         clock.first_anchor()?;
         Ok(clock)
@@ -102,7 +107,8 @@ impl CudaClock {
         // What was there before the run is waited for the first time; the second time the device is idle.
         for _ in 0..2 {
             host_ns = (self.now)();
-            event.record(stream)?;
+            // SAFETY: libtorch has just named this stream.
+            unsafe { event.record(stream)? };
             if !until::<CudaError>(self.patience, ask)? {
                 return Err(CudaError::Hung(self.patience));
             }
@@ -115,13 +121,15 @@ impl CudaClock {
     fn record(&mut self, host_ns: i64) -> Result<Option<Stamp>, CudaError> {
         let _entered = self.context.enter()?;
         let stream = (self.stream)()?;
-        if driver::is_capturing(stream)? {
+        // SAFETY: libtorch has just named this stream.
+        if unsafe { is_capturing(stream)? } {
             self.captured = true;
             return Ok(None);
         }
         self.freshen(host_ns)?;
         let event = self.spare.pop().map_or_else(Event::create, Ok)?;
-        event.record(stream)?;
+        // SAFETY: as above.
+        unsafe { event.record(stream)? };
         let anchor = self.anchors.newest();
         Ok(Some(self.taken.push(Taken { event: Rc::new(event), stream, host_ns, anchor })))
     }
@@ -129,7 +137,7 @@ impl CudaClock {
     /// Where the last anchor is old and nobody says that the host has waited: if the device has got to the newest stamp
     /// already, and that was asked for just now, it did so then. Just now is by the clock after the answer: since `host_ns`
     /// the driver has been called, and the probe may have moved a buffer of events.
-    fn freshen(&mut self, host_ns: i64) -> Result<(), CallFailed> {
+    fn freshen(&mut self, host_ns: i64) -> Result<(), DriverError> {
         let Some(last) = self.taken.newest() else { return Ok(()) };
         let gains =
             self.anchors.would_gain(last.host_ns, host_ns) && last.event.is_done(&Relaxed::begin()?)?;
@@ -139,7 +147,7 @@ impl CudaClock {
         Ok(())
     }
 
-    fn ask(&mut self, last: Stamp) -> Result<bool, CallFailed> {
+    fn ask(&mut self, last: Stamp) -> Result<bool, DriverError> {
         let _entered = self.context.enter()?;
         let reached = self.taken.ask(last, &Relaxed::begin()?)?;
         if reached {
@@ -149,7 +157,7 @@ impl CudaClock {
     }
 
     /// The same, and where it has not whether it has got any further since.
-    fn progress(&mut self, last: Stamp) -> Result<Progress, CallFailed> {
+    fn progress(&mut self, last: Stamp) -> Result<Progress, DriverError> {
         if self.ask(last)? {
             return Ok(Progress::Done);
         }
@@ -157,7 +165,7 @@ impl CudaClock {
         Ok(if self.taken.advance(&Relaxed::begin()?)? { Progress::Some } else { Progress::None })
     }
 
-    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, CallFailed> {
+    fn read(&mut self, begin: Stamp, end: Stamp) -> Result<Option<i64>, DriverError> {
         let Some((begin, end)) = self.taken.get(begin).zip(self.taken.get(end)) else { return Ok(None) };
         let across_streams = begin.stream != end.stream;
         let _entered = self.context.enter()?;
@@ -167,7 +175,7 @@ impl CudaClock {
         Ok((ns >= 0).then_some(ns))
     }
 
-    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, CallFailed> {
+    fn read_host(&mut self, stamp: Stamp) -> Result<Option<i64>, DriverError> {
         let Some(taken) = self.taken.get(stamp) else { return Ok(None) };
         let Some(anchor) = self.anchors.get(taken.anchor) else { return Ok(None) };
         if anchor.is_stale(taken.host_ns) {
@@ -181,14 +189,15 @@ impl CudaClock {
 
     /// Keeps the first failure, and the earliest step that one has cost its times.
     fn note<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
-        match outcome {
-            Ok(value) => Some(value),
-            Err(error) => {
-                let step = self.read.or(self.step);
-                self.trouble.get_or_insert_with(|| Trouble::new(error.into(), step)).reaches(step);
-                None
-            }
-        }
+        let step = self.read.or(self.step);
+        let outcome = outcome.map_err(|error| Trouble::new(error.into(), step));
+        outcome.map_err(|trouble| self.trouble.get_or_insert(trouble).reaches(step)).ok()
+    }
+
+    /// The same of what reads the device.
+    fn note_reading<T>(&mut self, outcome: Result<T, impl Into<CudaError>>) -> Option<T> {
+        self.lost |= outcome.is_err();
+        self.note(outcome)
     }
 
     fn reuse(&mut self, event: Rc<Event>) {
@@ -228,28 +237,29 @@ impl Clock for CudaClock {
     fn reached(&mut self, last: Stamp) -> bool {
         let outcome = self.ask(last);
         // A clock that fails will never say more.
-        self.note(outcome).unwrap_or_else(|| {
+        self.note_reading(outcome).unwrap_or_else(|| {
             self.taken.set_reached(last);
             true
         })
     }
 
     fn wait(&mut self, last: Stamp) {
-        let patience = if self.trouble.is_some() { Duration::ZERO } else { self.patience };
+        // What was stamped before a stamp failed is reached all the same.
+        let patience = if self.lost { Duration::ZERO } else { self.patience };
         let done = until(patience, || self.progress(last));
-        if self.note(done) == Some(false) {
-            self.note(Err::<(), _>(CudaError::Hung(patience)));
+        if self.note_reading(done) == Some(false) {
+            self.note_reading(Err::<(), _>(CudaError::Hung(patience)));
         }
     }
 
     fn elapsed_ns(&mut self, begin: Stamp, end: Stamp) -> Option<i64> {
         let outcome = self.read(begin, end);
-        self.note(outcome).flatten()
+        self.note_reading(outcome).flatten()
     }
 
     fn host_ns(&mut self, stamp: Stamp) -> Option<i64> {
         let outcome = self.read_host(stamp);
-        self.note(outcome).flatten()
+        self.note_reading(outcome).flatten()
     }
 
     fn same_stream(&self, a: Stamp, b: Stamp) -> bool {

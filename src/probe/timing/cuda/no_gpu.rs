@@ -22,10 +22,6 @@ fn why(
 ) -> String {
     let driver = match driver {
         Ok(driver) => driver,
-        Err(DeviceError::NoDriver) => {
-            return "libtorch sees no GPU: NVIDIA's driver (libcuda.so.1) was not found; install it, or use --device cpu"
-                .to_owned();
-        }
         Err(error) => return format!("libtorch sees no GPU: {error}"),
     };
     match (libtorch, refusal) {
@@ -49,6 +45,7 @@ fn why(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::NoDriver;
 
     const LIBTORCH: Option<Version> = Some(Version::of_number(13000));
 
@@ -59,7 +56,7 @@ mod tests {
 
     #[test]
     fn an_old_driver_is_told_from_none_and_from_hidden_gpus() {
-        check(Err(DeviceError::NoDriver), None, &["libcuda.so.1", "was not found", "--device cpu"]);
+        check(Err(NoDriver::NotFound.into()), None, &["libcuda.so.1", "was not found", "--device cpu"]);
         check(Ok(12040), None, &["up to 12.4", "built for CUDA 13.0", "a newer driver", "for CUDA 12"]);
         check(Ok(13000), Some(DeviceError::NoGpu), &["for CUDA 13.0 and older", "CUDA_VISIBLE_DEVICES"]);
         check(Ok(13020), None, &["CUDA_VISIBLE_DEVICES"]);

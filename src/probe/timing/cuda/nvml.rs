@@ -4,47 +4,44 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 use libloading::Library;
 
-use crate::device::is_missing;
-use crate::record::DeviceFacts;
+use crate::device::{DriverError, is_missing};
 
-/// What NVML said; each `None` where it said nothing.
-#[derive(Debug, Default)]
+/// What NVML said of each, or why it said nothing.
 pub struct Told {
-    driver_version: Option<String>,
-    sm_clock_mhz: Option<i64>,
-    memory_clock_mhz: Option<i64>,
-    power_w: Option<f64>,
-    power_limit_w: Option<f64>,
+    pub driver_version: Result<String, String>,
+    pub sm_clock_mhz: Result<i64, String>,
+    pub memory_clock_mhz: Result<i64, String>,
+    pub power_w: Result<f64, String>,
+    pub power_limit_w: Result<f64, String>,
 }
 
 impl Told {
-    /// The columns that it has nothing for.
-    pub fn untold(&self) -> Vec<&'static str> {
-        let told = [
-            ("driver_version", self.driver_version.is_some()),
-            ("sm_clock_mhz", self.sm_clock_mhz.is_some()),
-            ("memory_clock_mhz", self.memory_clock_mhz.is_some()),
-            ("power_w", self.power_w.is_some()),
-            ("power_limit_w", self.power_limit_w.is_some()),
-        ];
-        told.into_iter().filter(|(_, told)| !told).map(|(name, _)| name).collect()
-    }
-
-    pub fn into_facts(self, facts: DeviceFacts) -> DeviceFacts {
-        let Told { driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w } = self;
-        DeviceFacts { driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w, ..facts }
+    fn nothing(why: &str) -> Told {
+        let why = why.to_owned();
+        Told {
+            driver_version: Err(why.clone()),
+            sm_clock_mhz: Err(why.clone()),
+            memory_clock_mhz: Err(why.clone()),
+            power_w: Err(why.clone()),
+            power_limit_w: Err(why),
+        }
     }
 }
 
-/// Asks NVML of the device at this place on the bus.
-pub fn ask(pci_bus_id: &CString) -> Result<Told, String> {
+/// Asks NVML of the device at this place on the bus, if that is known.
+pub fn ask(pci_bus_id: Result<CString, DriverError>) -> Told {
+    let place = pci_bus_id.map_err(|why| format!("the driver does not tell the device's bus: {why}"));
+    place.and_then(|place| ask_of(&place)).unwrap_or_else(|why| Told::nothing(&why))
+}
+
+fn ask_of(pci_bus_id: &CString) -> Result<Told, String> {
     // SAFETY: a library that is made to be loaded so.
     let library = unsafe { Library::new(NVML) }.map_err(|why| match is_missing(NVML, &why) {
         true => format!("NVML ({NVML}) was not found; it comes with NVIDIA's driver"),
         false => format!("NVML ({NVML}) cannot be loaded: {why}"),
     })?;
     let nvml = Nvml { library };
-    nvml.check("nvmlInit_v2", nvml.init())?;
+    done("nvmlInit_v2", nvml.init())?;
     let told = nvml.of_device(pci_bus_id);
     nvml.shutdown();
     told
@@ -73,14 +70,6 @@ impl Nvml {
         unsafe { self.library.get::<F>(name.as_bytes()) }.ok().map(|function| *function)
     }
 
-    fn check(&self, name: &str, outcome: Option<c_int>) -> Result<(), String> {
-        match outcome {
-            Some(0) => Ok(()),
-            Some(code) => Err(format!("NVML's {name} failed with code {code}")),
-            None => Err(format!("this NVML has no {name}; a newer driver has")),
-        }
-    }
-
     fn init(&self) -> Option<c_int> {
         // SAFETY: NVML declares it so.
         Some(unsafe { self.function::<unsafe extern "C" fn() -> c_int>("nvmlInit_v2")?() })
@@ -103,7 +92,7 @@ impl Nvml {
             self.function::<unsafe extern "C" fn(*const c_char, *mut Device) -> c_int>(name)
                 .map(|handle| handle(pci_bus_id.as_ptr(), &raw mut device))
         };
-        self.check(name, outcome)?;
+        done(name, outcome)?;
         let watts = |name| self.number(name, device).map(|milliwatts| f64::from(milliwatts) / 1e3);
         Ok(Told {
             driver_version: self.driver_version(),
@@ -114,38 +103,49 @@ impl Nvml {
         })
     }
 
-    fn driver_version(&self) -> Option<String> {
+    fn driver_version(&self) -> Result<String, String> {
+        let name = "nvmlSystemGetDriverVersion";
         let mut text: [c_char; 96] = [0; 96];
         // SAFETY: NVML declares it so; it writes a NUL-terminated text of at most that many bytes.
-        let failed = unsafe {
-            let name = "nvmlSystemGetDriverVersion";
-            let ask = self.function::<unsafe extern "C" fn(*mut c_char, c_uint) -> c_int>(name)?;
-            ask(text.as_mut_ptr(), text.len() as c_uint)
+        let outcome = unsafe {
+            self.function::<unsafe extern "C" fn(*mut c_char, c_uint) -> c_int>(name)
+                .map(|ask| ask(text.as_mut_ptr(), text.len() as c_uint - 1))
         };
-        let text = text.map(|byte| byte as u8);
-        let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| failed == 0)?;
-        Some(text.to_string_lossy().into_owned())
+        done(name, outcome)?;
+        // SAFETY: the last byte is 0 still, whatever was written before it.
+        Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
 
-    fn clock(&self, device: Device, which: c_uint) -> Option<i64> {
+    fn clock(&self, device: Device, which: c_uint) -> Result<i64, String> {
+        let name = "nvmlDeviceGetClockInfo";
         let mut mhz = 0;
         // SAFETY: NVML declares it so; it writes one number.
-        let failed = unsafe {
-            let name = "nvmlDeviceGetClockInfo";
-            let ask = self.function::<unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int>(name)?;
-            ask(device, which, &raw mut mhz)
+        let outcome = unsafe {
+            self.function::<unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int>(name)
+                .map(|ask| ask(device, which, &raw mut mhz))
         };
-        (failed == 0).then_some(i64::from(mhz))
+        done(name, outcome).map(|()| i64::from(mhz))
     }
 
     /// What a function says that is asked of a device and answers with one number.
-    fn number(&self, name: &str, device: Device) -> Option<c_uint> {
+    fn number(&self, name: &str, device: Device) -> Result<c_uint, String> {
         let mut number = 0;
         // SAFETY: NVML declares those that are called here so; they write one number.
-        let failed = unsafe {
-            let ask = self.function::<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>(name)?;
-            ask(device, &raw mut number)
+        let outcome = unsafe {
+            self.function::<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>(name)
+                .map(|ask| ask(device, &raw mut number))
         };
-        (failed == 0).then_some(number)
+        done(name, outcome).map(|()| number)
+    }
+}
+
+/// What came of a call; `None` where this NVML has no function of that name.
+fn done(name: &str, outcome: Option<c_int>) -> Result<(), String> {
+    const NOT_SUPPORTED: c_int = 3;
+    match outcome {
+        Some(0) => Ok(()),
+        Some(NOT_SUPPORTED) => Err("NVML does not tell it of this device".to_owned()),
+        Some(code) => Err(format!("NVML's {name} failed with code {code}")),
+        None => Err(format!("this NVML has no {name}; a newer driver has")),
     }
 }

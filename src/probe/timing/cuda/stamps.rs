@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::super::clock::Stamp;
-use super::driver::{CallFailed, Event, Relaxed, Stream};
+use crate::device::{DriverError, Event, Relaxed, Stream};
 
 /// A stamp's event.
 pub struct Taken {
@@ -44,7 +44,7 @@ impl Stamps {
 
     /// Whether the device has reached everything up to `last`. Asks for the last event of each stream only: those before
     /// it on the same stream come before it.
-    pub fn ask(&self, last: Stamp, relaxed: &Relaxed) -> Result<bool, CallFailed> {
+    pub fn ask(&self, last: Stamp, relaxed: &Relaxed) -> Result<bool, DriverError> {
         let mut asked: Vec<Stream> = Vec::new();
         for taken in (self.unreached..=last.0).rev().filter_map(|number| self.get(Stamp(number))) {
             if asked.contains(&taken.stream) {
@@ -63,7 +63,7 @@ impl Stamps {
     }
 
     /// Whether the device has reached one more, the oldest that it was not known to have.
-    pub fn advance(&mut self, relaxed: &Relaxed) -> Result<bool, CallFailed> {
+    pub fn advance(&mut self, relaxed: &Relaxed) -> Result<bool, DriverError> {
         let Some(oldest) = self.get(Stamp(self.unreached)) else { return Ok(false) };
         let advanced = oldest.event.is_done(relaxed)?;
         self.unreached += u64::from(advanced);

@@ -1,12 +1,10 @@
 //! The clock against a double of the driver: there is no GPU here, and nothing of this is a measurement.
 
-use cudarc::driver::sys;
-
-use super::double::{on_a_double, on_the_double, span};
-use super::{Clock, CudaClock, device_facts};
+use super::double::{CODES, on_a_double, on_the_double, span, told};
+use super::{Clock, CudaClock, CudaError, device_facts};
+use crate::device::DriverError;
 use crate::record::DeviceFacts;
 
-const OUT_OF_MEMORY: i32 = 2;
 const MS: i64 = 1_000_000;
 
 fn path(test: &str) -> String {
@@ -16,11 +14,8 @@ fn path(test: &str) -> String {
 
 #[test]
 fn without_a_driver_the_error_says_what_to_do() {
-    // SAFETY: looks for a library by name.
-    if unsafe { sys::is_culib_present() } {
-        return;
-    }
-    let message = CudaClock::new(0).err().unwrap().to_string();
+    let Some(CudaError::Driver(DriverError::None(none))) = CudaClock::new(0).err() else { return };
+    let message = none.to_string();
     assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{message}");
 }
 
@@ -47,8 +42,8 @@ fn spans_are_read_when_the_device_is_through_and_never_waited_for() {
         assert!(records.iter().all(|&(_, stream)| stream == 0), "{records:?}");
         assert_eq!(records.len(), 2 + 4, "two for the anchor, and one a stamp");
         assert!(records[2..].windows(2).all(|pair| pair[0].0 < pair[1].0), "{records:?}");
-        let no_timing = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as i32;
-        assert!(double.calls_of("create").iter().all(|&(_, flags)| flags & no_timing == 0));
+        const NO_TIMING: i32 = 2;
+        assert!(double.calls_of("create").iter().all(|&(_, flags)| flags & NO_TIMING == 0));
         assert!(double.calls_of("synchronize").is_empty());
     });
 }
@@ -209,13 +204,49 @@ fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
             cuda_runtime_version: facts.cuda_runtime_version.clone(),
             allocator_settings: facts.allocator_settings.clone(),
         };
-        let untold = vec!["power_limit_w: NVML does not tell it of this device".to_owned()];
-        assert_eq!((facts, missing), (told, untold));
+        let runtime = facts.cuda_runtime_version.is_none().then_some(NO_RUNTIME);
+        let untold: Vec<_> = runtime.into_iter().chain([NO_POWER_LIMIT]).collect();
+        assert_eq!((&facts, missing), (&told, untold.iter().map(|line| (*line).to_owned()).collect()));
         // NVML's double does not know the second device.
         let (facts, missing) = device_facts(1).unwrap();
         assert_eq!((facts.device_name.as_deref(), facts.driver_version), (Some("Double 1"), None));
-        assert!(missing.len() == 1 && missing[0].contains("code 6"), "{missing:?}");
+        let of_nvml = "driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w: NVML's ";
+        let line = missing.iter().find(|line| line.starts_with(of_nvml));
+        assert!(line.is_some_and(|line| line.contains("code 6")), "{missing:?}");
         assert!(device_facts(2).is_err());
+        assert_eq!((double.current(), double.balance().2), (-1, 0));
+    });
+}
+
+const NO_POWER_LIMIT: &str = "power_limit_w: NVML does not tell it of this device";
+const NO_RUNTIME: &str = "cuda_runtime_version: no CUDA runtime is loaded that could be asked";
+
+#[test]
+fn each_fact_that_is_not_told_is_named_with_the_call_that_failed() {
+    on_the_double(&path("each_fact_that_is_not_told_is_named_with_the_call_that_failed"), |double| {
+        let calls = [
+            ("cuDeviceGetName", "device_name"),
+            ("cuDeviceGetAttribute", "compute_capability, multiprocessors"),
+            ("cuMemGetInfo", "device_memory_bytes, device_free_bytes"),
+            ("cuDriverGetVersion", "cuda_driver_version"),
+            ("cuDeviceGetPCIBusId", "driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w"),
+        ];
+        for (call, columns) in calls {
+            for code in CODES {
+                double.fail(call, code, 0);
+                let (facts, missing) = device_facts(0).unwrap();
+                let of_call: Vec<_> =
+                    missing.iter().filter(|line| line.contains(&told(call, code))).collect();
+                assert_eq!(of_call.len(), 1, "{call}: {missing:?}");
+                assert!(of_call[0].starts_with(&format!("{columns}: ")), "{call}: {missing:?}");
+                let others =
+                    missing.iter().filter(|line| ![NO_RUNTIME, NO_POWER_LIMIT].contains(&line.as_str()));
+                assert_eq!(others.count(), 1, "{call}: {missing:?}");
+                assert_eq!(facts.device_name.is_none(), call == "cuDeviceGetName");
+                assert_eq!(facts.device_free_bytes.is_none(), call == "cuMemGetInfo");
+            }
+        }
+        double.fail("", 0, 0);
         assert_eq!((double.current(), double.balance().2), (-1, 0));
     });
 }
@@ -223,17 +254,28 @@ fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
 #[test]
 fn a_clock_that_cannot_begin_says_why_and_leaves_nothing() {
     on_the_double(&path("a_clock_that_cannot_begin_says_why_and_leaves_nothing"), |double| {
-        for call in ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuEventRecord"]
-        {
-            double.fail(call, OUT_OF_MEMORY, 0);
-            let message = double.clock(0).err().unwrap().to_string();
-            assert!(
-                message.contains("CUDA driver") && message.contains("out of memory"),
-                "{call}: {message}"
-            );
-            double.fail("", 0, 0);
-            let (made, destroyed, retained) = double.balance();
-            assert_eq!((made, retained), (destroyed, 0), "{call}");
+        let calls = [
+            "cuInit",
+            "cuDeviceGet",
+            "cuDevicePrimaryCtxRetain",
+            "cuCtxGetCurrent",
+            "cuCtxSetCurrent",
+            "cuEventCreate",
+            "cuEventRecord",
+            "cuThreadExchangeStreamCaptureMode",
+            "cuEventQuery",
+        ];
+        for call in calls {
+            for code in CODES {
+                double.fail(call, code, 0);
+                let message = double.clock(0).err().unwrap().to_string();
+                let told = format!("CUDA driver, {}", told(call, code));
+                assert!(message.contains(&told), "{call}: {message}");
+                double.fail("", 0, 0);
+                let (made, destroyed, retained) = double.balance();
+                assert_eq!((made, retained, double.current()), (destroyed, 0, -1), "{call}");
+                assert_eq!(double.capture_mode(), 0, "{call}");
+            }
         }
     });
 }
