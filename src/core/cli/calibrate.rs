@@ -11,7 +11,7 @@ use super::exit::{Exit, Outcome};
 use super::note::note;
 use super::show::write_json;
 use crate::record::{DeviceRates, Machine};
-use crate::report::{doubt_of_rates, render_rates};
+use crate::report::{doubts_of_rates, render_rates};
 use crate::store::{Calibrations, StoreError, home};
 
 const AFTER_HELP: &str = "\
@@ -90,7 +90,7 @@ pub fn check_calibration_home() -> anyhow::Result<()> {
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     // Whoever has read enough of it still wants it kept.
     let printed = print(&rates, json);
-    if let Some(doubt) = doubt_of_rates(&rates) {
+    for doubt in doubts_of_rates(&rates) {
         note(format_args!("warning: {doubt}"));
     }
     keep(|known| known.of_mut(machine).keep(rates))?;

@@ -15,6 +15,33 @@ pub struct MeasuredRate {
     pub rounds: usize,
 }
 
+/// From so many times on that the upper end of the middle half is its lower end, a median says little.
+const UNSTEADY: f64 = 2.0;
+
+impl MeasuredRate {
+    /// How far the middle half of the rounds lies apart: q3 / q1.
+    pub fn spread(&self) -> f64 {
+        self.q3 / self.q1
+    }
+
+    /// Whether the rounds scatter so widely that the median says little of what the device can do: q3 ≥ 2·q1, and where
+    /// that cannot be told.
+    pub fn is_unsteady(&self) -> bool {
+        let steady = self.spread() < UNSTEADY;
+        !steady
+    }
+
+    /// What is told beside such a rate.
+    pub fn doubt(&self) -> Option<String> {
+        self.is_unsteady().then(|| {
+            format!(
+                "unsteady, the middle half of its rounds lies a factor of {:.1} apart: calibrate again",
+                self.spread()
+            )
+        })
+    }
+}
+
 /// What one device of a machine was measured to do. GB are 10⁹ bytes, TFLOP 10¹² operations, of which a
 /// multiplication with an addition counts as two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,4 +120,18 @@ pub struct Datasheet {
 pub enum ReferenceRates {
     Calibrated(DeviceRates),
     Datasheet(Datasheet),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_whose_middle_half_spans_a_factor_of_two_is_unsteady() {
+        let of = |q1, q3| MeasuredRate { median: 1.0, q1, q3, rounds: 5 };
+        assert!(!of(1.0, 1.99).is_unsteady() && of(1.0, 2.0).is_unsteady());
+        assert!(of(0.0, 0.0).is_unsteady() && of(f64::NAN, 1.0).is_unsteady(), "it cannot be told");
+        assert_eq!(of(1.0, 1.1).doubt(), None);
+        assert!(of(3.6, 163.5).doubt().is_some_and(|doubt| doubt.contains("factor of 45.4 apart")));
+    }
 }

@@ -12,23 +12,34 @@ pub fn render_rates(rates: &DeviceRates) -> String {
     let card = card.as_deref().map(|card| format!(", {card}")).unwrap_or_default();
     let threads = threads.map(|number| format!(", {}", units::threads(number))).unwrap_or_default();
     let mut table = table(&["what it can do at most", "median", "middle half", "rounds"]);
-    let memory = [("memory, copy", rates.copy_gb_s), ("memory, triad", rates.triad_gb_s)];
-    for (name, rate) in memory {
-        table.add_row(row(name, rate, gigabytes));
-    }
-    let fma = rates.fma_f32_tflop_s.map(|rate| ("fused multiply-adds, f32".to_owned(), rate));
-    let products = [
-        (product("f32", rates.matmul_f32_rows), rates.matmul_f32_tflop_s),
-        (product("bf16", rates.matmul_bf16_rows), rates.matmul_bf16_tflop_s),
-    ];
-    for (name, rate) in products.into_iter().chain(fma) {
-        table.add_row(row(&name, rate, flops));
+    for Line { name, rate, unit } in lines(rates) {
+        let rounds = rate.rounds.to_string();
+        table.add_row(vec![name, unit(rate.median), middle_half(rate, unit), rounds]);
     }
     format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n", put(&table))
 }
 
-/// What is told beside rates of memory that may be those of a cache.
-pub fn doubt_of_rates(rates: &DeviceRates) -> Option<String> {
+/// What is told beside rates that may not be what they are called: all that scatter, and those of memory where they may be
+/// a cache's.
+pub fn doubts_of_rates(rates: &DeviceRates) -> Vec<String> {
+    let unsteady = unsteady_rates(rates);
+    let unsteady = (!unsteady.is_empty()).then(|| {
+        format!(
+            "unsteady: {}; where the middle half of the rounds lies a factor of 2 or more apart, a median says little. Let \
+             the machine come to rest, and calibrate again: what is kept now is replaced then",
+            unsteady.join("; ")
+        )
+    });
+    unsteady.into_iter().chain(of_a_cache(rates)).collect()
+}
+
+/// The rates whose rounds scatter widely, each with its middle half.
+pub fn unsteady_rates(rates: &DeviceRates) -> Vec<String> {
+    let unsteady = lines(rates).into_iter().filter(|line| line.rate.is_unsteady());
+    unsteady.map(|Line { name, rate, unit }| format!("{name}, {}", middle_half(rate, unit))).collect()
+}
+
+fn of_a_cache(rates: &DeviceRates) -> Option<String> {
     let (array, caches) = rates.array_bytes.zip(rates.caches_bytes).filter(|_| rates.may_be_of_caches())?;
     Some(format!(
         "the memory's rates may be those of a cache: the arrays have {} each, the last-level caches {} together, and they \
@@ -39,15 +50,34 @@ pub fn doubt_of_rates(rates: &DeviceRates) -> Option<String> {
     ))
 }
 
+/// One of the rates, with its name and its unit.
+struct Line {
+    name: String,
+    rate: MeasuredRate,
+    unit: fn(f64) -> String,
+}
+
+fn lines(rates: &DeviceRates) -> Vec<Line> {
+    let line = |name: &str, rate, unit| Line { name: name.to_owned(), rate, unit };
+    let fma = rates.fma_f32_tflop_s.map(|rate| line("fused multiply-adds, f32", rate, flops));
+    let mut lines = vec![
+        line("memory, copy", rates.copy_gb_s, gigabytes),
+        line("memory, triad", rates.triad_gb_s, gigabytes),
+        line(&product("f32", rates.matmul_f32_rows), rates.matmul_f32_tflop_s, flops),
+        line(&product("bf16", rates.matmul_bf16_rows), rates.matmul_bf16_tflop_s, flops),
+    ];
+    lines.extend(fma);
+    lines
+}
+
+fn middle_half(rate: MeasuredRate, unit: fn(f64) -> String) -> String {
+    format!("{} to {}", unit(rate.q1), unit(rate.q3))
+}
+
 /// `matrix product, f32, 2048 × 2048`.
 fn product(dtype: &str, rows: Option<i64>) -> String {
     let size = rows.map(|rows| format!(", {rows} × {rows}")).unwrap_or_default();
     format!("matrix product, {dtype}{size}")
-}
-
-fn row(name: &str, rate: MeasuredRate, unit: fn(f64) -> String) -> Vec<String> {
-    let middle = format!("{} to {}", unit(rate.q1), unit(rate.q3));
-    vec![name.to_owned(), unit(rate.median), middle, rate.rounds.to_string()]
 }
 
 /// A step's products: theory in a line, the measured step's rate in the next.
@@ -157,7 +187,7 @@ mod tests {
     #[test]
     fn arrays_that_a_cache_may_hold_are_told() {
         let of = |array, caches| {
-            doubt_of_rates(&DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() })
+            doubts_of_rates(&DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() }).pop()
         };
         let doubt = of(Some(64 << 20), Some(96 << 20)).unwrap();
         for words in ["64.0 MiB each", "96.0 MiB together", "4 times"] {
@@ -165,6 +195,26 @@ mod tests {
         }
         assert_eq!(of(Some(4 * (96 << 20)), Some(96 << 20)), None);
         assert_eq!((of(Some(64 << 20), None), of(None, Some(96 << 20))), (None, None));
+    }
+
+    #[test]
+    fn rates_that_scatter_are_told_wherever_they_are_used() {
+        let wide = MeasuredRate { median: 0.1374, q1: 0.0036, q3: 0.1635, rounds: 5 };
+        let unsteady = DeviceRates { matmul_f32_tflop_s: wide, ..rates() };
+        assert_eq!(unsteady_rates(&rates()), [""; 0]);
+        let told = ["matrix product, f32, 2048 × 2048, 3.6 GFLOP/s to 163.5 GFLOP/s"];
+        assert_eq!(unsteady_rates(&unsteady), told);
+        let doubts = doubts_of_rates(&unsteady);
+        assert!(doubts.len() == 1 && doubts[0].contains(told[0]), "{doubts:?}");
+        assert!(doubts[0].contains("calibrate again"), "{doubts:?}");
+        let held = |dtype| of(dtype, Some(ReferenceRates::Calibrated(unsteady.clone())));
+        let text = product_rate(&held("f32"));
+        assert!(
+            text.contains("; unsteady, the middle half of its rounds lies a factor of 45.4 apart"),
+            "{text}"
+        );
+        let says = |dtype| held(dtype).reference.is_some_and(|reference| reference.unsteady);
+        assert!(says("f32") && !says("bf16"));
     }
 
     #[test]
