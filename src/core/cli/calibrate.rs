@@ -16,7 +16,8 @@ use crate::store::{Calibrations, StoreError, home};
 
 const AFTER_HELP: &str = "\
 Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays of \
-four times all last-level caches together; it says so where there is no memory for as much), the rate of a matrix product in f32 and in bf16, as large as three quarters of a second allow, and on a \
+four times all last-level caches together, of 1 GiB where the system does not list these, of 4 GiB at most; it warns where \
+they are too small, and where rates scatter), the rate of a matrix product in f32 and in bf16, as large as three quarters of a second allow, and on a \
 GPU that of multiply-adds. Each is the median of five rounds of 0.1 s or more; on a GPU copy, triad and multiply-adds are \
 that of 20 launches. Runs made after that keep these rates, and `show` says what share of them a step reaches.
 

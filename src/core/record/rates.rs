@@ -56,8 +56,9 @@ pub struct DeviceRates {
     pub measured_at: DateTime<Utc>,
     pub stepledger: String,
     pub torch: String,
-    /// Of each array that memory was measured with, and of all last-level caches together where the system lists them; `None`
-    /// for a GPU, and if it was measured before this was kept.
+    /// Of each array that memory was measured with, and of all last-level caches together; the caches are `None` also where
+    /// the system lists none of a third level, so that the last one is not known. Both are for a GPU, and if it was measured
+    /// before this was kept.
     #[serde(default)]
     pub array_bytes: Option<u64>,
     #[serde(default)]
@@ -80,14 +81,24 @@ pub struct DeviceRates {
 
 /// How many times as large as the last-level caches together an array must be so that they hold little of it (STREAM's
 /// own rule, McCalpin 1995).
-pub const ARRAY_TIMES_CACHES: u64 = 4;
+const ARRAY_TIMES_CACHES: u64 = 4;
+/// What an array has where the caches are not known: little of it fits into those of most processors.
+const BEYOND_UNKNOWN_CACHES_BYTES: u64 = 1 << 30;
+/// The largest arrays that memory is measured with.
+pub const MOST_ARRAY_BYTES: u64 = 4 << 30;
+/// An array takes this part of the free memory at most: three of them take half of it.
+pub const ARRAY_PART_OF_MEMORY: u64 = 6;
+
+/// Bytes from which on an array lies beyond caches of so many bytes together.
+pub fn beyond_caches_bytes(caches: Option<u64>) -> u64 {
+    caches.map_or(BEYOND_UNKNOWN_CACHES_BYTES, |bytes| bytes.saturating_mul(ARRAY_TIMES_CACHES))
+}
 
 impl DeviceRates {
     /// Whether the caches may have served what was measured as the memory's rate: the arrays were smaller than STREAM's
-    /// rule has them. Of what is not known it is not said.
+    /// rule has them, or than 1 GiB where the caches are not known. Of arrays that are not known it is not said.
     pub fn may_be_of_caches(&self) -> bool {
-        let least = self.caches_bytes.map(|bytes| bytes.saturating_mul(ARRAY_TIMES_CACHES));
-        self.array_bytes.zip(least).is_some_and(|(array, least)| array < least)
+        self.array_bytes.is_some_and(|bytes| bytes < beyond_caches_bytes(self.caches_bytes))
     }
 }
 

@@ -4,7 +4,7 @@ use super::product_rate::ProductRate;
 use super::reference::whose;
 use super::tables::{put, table};
 use super::units::{self, pct};
-use crate::record::{ARRAY_TIMES_CACHES, DeviceRates, MeasuredRate};
+use crate::record::{ARRAY_PART_OF_MEMORY, DeviceRates, MOST_ARRAY_BYTES, MeasuredRate, beyond_caches_bytes};
 
 /// What was measured of a device, a line each.
 pub fn render_rates(rates: &DeviceRates) -> String {
@@ -16,7 +16,21 @@ pub fn render_rates(rates: &DeviceRates) -> String {
         let rounds = rate.rounds.to_string();
         table.add_row(vec![name, unit(rate.median), middle_half(rate, unit), rounds]);
     }
-    format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n", put(&table))
+    let memory = memory_by(rates).map(|told| told + "\n").unwrap_or_default();
+    format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n{memory}", put(&table))
+}
+
+/// What memory was measured with.
+fn memory_by(rates: &DeviceRates) -> Option<String> {
+    let array = units::file_bytes(rates.array_bytes?);
+    Some(format!(" (memory: arrays of {array} each; {})", caches(rates)))
+}
+
+fn caches(rates: &DeviceRates) -> String {
+    match rates.caches_bytes {
+        Some(bytes) => format!("the last-level caches have {} together", units::file_bytes(bytes)),
+        None => "how large the last-level caches are is not known".to_owned(),
+    }
 }
 
 /// What is told beside rates that may not be what they are called: all that scatter, and those of memory where they may be
@@ -40,13 +54,25 @@ pub fn unsteady_rates(rates: &DeviceRates) -> Vec<String> {
 }
 
 fn of_a_cache(rates: &DeviceRates) -> Option<String> {
-    let (array, caches) = rates.array_bytes.zip(rates.caches_bytes).filter(|_| rates.may_be_of_caches())?;
+    let array = rates.array_bytes.filter(|_| rates.may_be_of_caches())?;
+    let beyond = beyond_caches_bytes(rates.caches_bytes);
+    let way_out = if beyond > MOST_ARRAY_BYTES {
+        format!(
+            "larger ones than {} are not taken, whatever memory is free: take the rates as those of caches and memory \
+             together",
+            units::file_bytes(MOST_ARRAY_BYTES)
+        )
+    } else {
+        format!(
+            "for them {} must be free (three arrays take half of it): free some, and calibrate again",
+            units::file_bytes(beyond.saturating_mul(ARRAY_PART_OF_MEMORY))
+        )
+    };
     Some(format!(
-        "the memory's rates may be those of a cache: the arrays have {} each, the last-level caches {} together, and they \
-         should have {ARRAY_TIMES_CACHES} times as much, within half of the free memory and 4 GiB; free some, and \
-         calibrate again",
+        "the memory's rates may be those of a cache: {}, the arrays have {} each, and should have {}; {way_out}",
+        caches(rates),
         units::file_bytes(array),
-        units::file_bytes(caches)
+        units::file_bytes(beyond)
     ))
 }
 
@@ -184,17 +210,51 @@ mod tests {
         assert!(text.contains("1.50 TFLOP/s") && !text.contains("multiply-adds"), "{text}");
     }
 
+    fn with_arrays(array: Option<u64>, caches: Option<u64>) -> DeviceRates {
+        DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() }
+    }
+
+    /// The one doubt that must be there.
+    fn doubt(array: u64, caches: Option<u64>) -> String {
+        let doubts = doubts_of_rates(&with_arrays(Some(array), caches));
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        doubts[0].clone()
+    }
+
     #[test]
-    fn arrays_that_a_cache_may_hold_are_told() {
-        let of = |array, caches| {
-            doubts_of_rates(&DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() }).pop()
-        };
-        let doubt = of(Some(64 << 20), Some(96 << 20)).unwrap();
-        for words in ["64.0 MiB each", "96.0 MiB together", "4 times"] {
+    fn arrays_that_a_cache_may_hold_are_told_with_what_there_must_be_free() {
+        let doubt = doubt(64 << 20, Some(96 << 20));
+        for words in ["96.0 MiB together", "64.0 MiB each", "should have 384 MiB", "2.25 GiB must be free"] {
             assert!(doubt.contains(words), "{words}: {doubt}");
         }
-        assert_eq!(of(Some(4 * (96 << 20)), Some(96 << 20)), None);
-        assert_eq!((of(Some(64 << 20), None), of(None, Some(96 << 20))), (None, None));
+        for (array, caches) in
+            [(Some(4 * (96 << 20)), Some(96 << 20)), (Some(1 << 30), None), (None, Some(96 << 20))]
+        {
+            assert_eq!(doubts_of_rates(&with_arrays(array, caches)), [""; 0], "{array:?} {caches:?}");
+        }
+    }
+
+    #[test]
+    fn caches_beyond_the_largest_arrays_are_not_to_be_helped_by_free_memory() {
+        for array in [4 << 30, 1 << 30] {
+            let doubt = doubt(array, Some(9 << 30));
+            assert!(doubt.contains("larger ones than 4.00 GiB are not taken"), "{doubt}");
+            assert!(!doubt.contains("free some"), "{doubt}");
+        }
+    }
+
+    #[test]
+    fn caches_that_are_not_known_are_told_of_and_doubted_below_a_gibibyte() {
+        let doubt = doubt(64 << 20, None);
+        for words in ["is not known", "64.0 MiB each", "should have 1.00 GiB", "6.00 GiB must be free"] {
+            assert!(doubt.contains(words), "{words}: {doubt}");
+        }
+        let told = |array, caches| render_rates(&with_arrays(array, caches));
+        assert!(
+            told(Some(1 << 30), None).ends_with("each; how large the last-level caches are is not known)\n")
+        );
+        assert!(told(Some(1 << 30), Some(32 << 20)).contains("the last-level caches have 32.0 MiB together"));
+        assert!(!told(None, None).contains("arrays"), "a GPU");
     }
 
     #[test]
