@@ -1,67 +1,14 @@
-//! What `doctor` looks at by itself: PyTorch, the calibration, room on the disk.
+//! What `doctor` looks at by itself: the calibration, room on the disk.
 
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::Path;
 
 use super::machine;
-use super::patience::{at_most, run};
 use crate::record::DeviceRates;
 use crate::report::{Check, file_bytes, threads, unsteady_rates};
 use crate::store::{Calibrations, MachineCalibration, free_bytes, home};
 
-/// Importing PyTorch from a cold disk takes its time.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Less than this and a run may not be able to keep its records: thousands of steps take a few MiB.
 const LEAST_FREE_BYTES: u64 = 64 << 20;
-
-const PYTHON: &str = "PyTorch";
-const IMPORT: &str = "import sys, torch; print(torch.__version__, sys.executable)";
-
-/// The PyTorch that tests and `make bench` compare with, waited for as long as `patient` holds: that of the first
-/// interpreter which has one.
-pub fn python(patient: impl Fn() -> bool) -> Check {
-    first_with_torch(interpreters(), |python| import(python, &patient))
-}
-
-fn first_with_torch(interpreters: Vec<PathBuf>, import: impl Fn(&Path) -> Result<String, String>) -> Check {
-    let mut without = Vec::new();
-    // A bare name is looked for where commands are.
-    for python in interpreters.iter().filter(|path| path.components().count() == 1 || path.exists()) {
-        match import(python) {
-            Ok(found) => return Check::works(PYTHON, found),
-            Err(why) => without.push(format!("{}: {why}", python.display())),
-        }
-    }
-    absent_python(without.join("; "))
-}
-
-/// Its version and the interpreter, or why it cannot be imported.
-fn import(python: &Path, patient: impl Fn() -> bool) -> Result<String, String> {
-    let soon = at_most(PATIENCE);
-    let said = run(Command::new(python).args(["-c", IMPORT]), || patient() && soon());
-    let said = said.map_err(|error| error.to_string())?;
-    match said.status {
-        Some(status) if status.success() => Ok(said.stdout.trim().to_owned()),
-        Some(_) => Err(said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned()),
-        None => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
-    }
-}
-
-fn absent_python(found: String) -> Check {
-    Check::absent(
-        PYTHON,
-        found,
-        "only tests and benches compare with PyTorch: `make setup` installs it in .venv",
-    )
-}
-
-/// The environment in use, that of the working directory, the system's.
-fn interpreters() -> Vec<PathBuf> {
-    let active = env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python"));
-    active.into_iter().chain([".venv/bin/python".into(), "python3".into()]).collect()
-}
 
 const CALIBRATION: &str = "calibration";
 
@@ -170,23 +117,6 @@ mod tests {
         let check = free_space(Path::new("/proc/version/runs"));
         assert_eq!(check.standing, Standing::Fails);
         assert!(check.found.contains("/proc/version") && check.way_out.is_some(), "{check:?}");
-    }
-
-    #[test]
-    fn an_environment_without_pytorch_does_not_hide_another() {
-        let folder = std::env::temp_dir();
-        let import = |torch: &'static str| {
-            move |python: &Path| match python == Path::new(torch) {
-                true => Ok("2.11.0".to_owned()),
-                false => Err("no module".to_owned()),
-            }
-        };
-        let both = || vec![folder.clone(), "python3".into(), folder.join("not/there")];
-        let check = first_with_torch(both(), import("python3"));
-        assert_eq!((check.standing, &*check.found), (Standing::Works, "2.11.0"));
-        let none = first_with_torch(both(), import("none"));
-        let found = format!("{}: no module; python3: no module", folder.display());
-        assert_eq!((none.standing, none.found), (Standing::Absent, found));
     }
 
     fn noise() -> Noise {
