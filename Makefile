@@ -30,7 +30,8 @@ bench: build
 	cargo bench --bench overhead
 	$(VENV)/bin/python benches/compare_pytorch.py --bin target/release/stepledger
 
-# What tests/device.sh needs on a machine with a GPU and a torch of the same version, but without Rust.
+# What tests/device.sh needs on a machine with a GPU and a torch of the same version, but without Rust. The glibc that it
+# must have is that of the newest symbol in the binaries.
 BUNDLE := target/device-bundle
 BUNDLE_MIB := 60
 
@@ -40,6 +41,9 @@ device-bundle: build
 	@mkdir -p $(BUNDLE)
 	@cp target/release/stepledger target/release/libstepledger.so target/release/examples/device_checks tests/device.sh $(BUNDLE)/
 	@strip $(BUNDLE)/stepledger $(BUNDLE)/libstepledger.so $(BUNDLE)/device_checks
+	@objdump -T $(BUNDLE)/stepledger $(BUNDLE)/libstepledger.so $(BUNDLE)/device_checks | \
+		sed -n 's/.*GLIBC_\([0-9]*\.[0-9]*\).*/\1/p' | sort -Vu | tail -n 1 > $(BUNDLE)/glibc
+	@echo "$(BUNDLE): for glibc $$(cat $(BUNDLE)/glibc) and newer"; test -s $(BUNDLE)/glibc
 	@size=$$(du -sm $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size MiB (at most $(BUNDLE_MIB))"; test $$size -le $(BUNDLE_MIB)
 
 clean:

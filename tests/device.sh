@@ -2,12 +2,14 @@
 # What can be checked on a machine with a GPU only, in at most 6 minutes, without Rust and without a network.
 #
 #   make device-bundle                      here: builds what the machine needs into target/device-bundle
-#   bash target/device-bundle/device.sh     there: python3 with a torch of the same version is all it needs
+#   bash target/device-bundle/device.sh     there: python3 with a torch of the same version, and a glibc as new as the
+#                                           binaries want it (2.35 for now; `make device-bundle` looks, and says)
 #
 # PYTHON names another interpreter; an argument names another folder of the binaries. Ends with a table
 # `check | expected | got | pass`. Exit code 0: all passed; 1: something failed; 77: nothing failed, but something did not run;
 # 130 or 143: interrupted, after the table as far as it goes. A machine without a GPU fails nothing; a GPU or a driver that is
-# there and does not work does.
+# there and does not work does: so does a card without a driver. "No GPU" is what `doctor` has found; where it did not get as
+# far, nobody knows.
 #
 # `--rehearse` before the folder runs everything that a CPU can run, on a CPU, as a test of the script itself: nothing that
 # rests on a time passes or fails then, and nothing of it says anything of a card.
@@ -20,6 +22,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 default="$here/../target/device-bundle"
 if [ -x "$here/device_checks" ]; then default=$here; fi
 bundle=${1:-$default}
+# What the binaries want, as `make device-bundle` writes it.
+glibc=$(cat "$bundle/glibc" 2> /dev/null)
 python=${PYTHON:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -110,8 +114,20 @@ device_checks() {
   done
 }
 
-# json EXPRESSION: of the object `o` in $work/out.
-json() { "$python" -c "import json,sys; o=json.load(open(sys.argv[1])); print($1)" "$work/out" 2>> "$work/err"; }
+# py PROGRAM ARGUMENT…: without the working directory on Python's path, where a folder of any name may lie.
+py() {
+  local program="import sys; sys.path[:] = [p for p in sys.path if p]; $1"
+  shift
+  "$python" -c "$program" "$@"
+}
+
+# json EXPRESSION: of the object `o` in $work/out. What Python says of one that is none is not what the program said.
+json() { py "import json; o=json.load(open(sys.argv[1])); print($1)" "$work/out" 2> "$work/json"; }
+
+# What `doctor` knows of GPUs: `works` if one does, `none` if it has looked and there is none, else `unknown`.
+GPU="(lambda s: 'works' if any(n.startswith('GPU ') and v == 'works' for n, v in s.items()) else
+  'none' if s.get('GPU') == 'absent' or s.get('GPU') == 'not_run' and s.get('CUDA driver') == 'absent' else
+  'unknown')({c['name']: c['standing'] for c in o['checks']})"
 
 doctor() {
   local code works
@@ -119,15 +135,25 @@ doctor() {
   code=$?
   if [ "$code" -gt 1 ]; then no_result doctor "$code"; return; fi
   works=$(json "o['run_works']")
+  # One that cannot start ends with 1, too.
+  if [ -z "$works" ]; then no_result doctor "$code"; return; fi
   if [ "$works" = True ]; then row doctor "run works" "run works" pass; else
     row doctor "run works" "$(json "[c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails']")" FAIL
   fi
   json "'\n'.join('%-8s %-18s %s' % (c['standing'], c['name'], c['found']) for c in o['checks'])" >&2
-  gpu=$(json "any(c['name'].startswith('GPU ') and c['standing'] == 'works' for c in o['checks'])")
+  gpu=$(json "$GPU")
   broken=$(json "'; '.join(c['name'] + ': ' + c['found'] for c in o['checks'] if c['standing'] == 'fails' and c['name'] in ('libtorch for CUDA', 'CUDA driver', 'GPU', 'libtorch on a GPU', 'NVML', 'NVRTC'))")
   if [ -n "$broken" ]; then row "doctor: GPU and driver" "nothing that is there fails" "$broken" FAIL
-  elif [ "$gpu" = True ]; then row "doctor: GPU and driver" "nothing that is there fails" "nothing fails" pass
-  else row "doctor: GPU and driver" "nothing that is there fails" "not run: no GPU" "not run"; fi
+  elif [ "$gpu" = works ]; then row "doctor: GPU and driver" "nothing that is there fails" "nothing fails" pass
+  else row "doctor: GPU and driver" "nothing that is there fails" "not run: $(no_gpu)" "not run"; fi
+}
+
+# Why nothing is run on a GPU.
+no_gpu() {
+  if [ -n "$rehearse" ]; then echo "a rehearsal"
+  elif [ -n "$broken" ]; then echo "the GPU or its driver does not work"
+  elif [ "$gpu" = none ]; then echo "no GPU"
+  else echo "doctor did not get as far as to know of a GPU"; fi
 }
 
 # calibrate DEVICE: every rate is a number above 0, and the middle half is narrow enough to mean something. On a GPU
@@ -207,29 +233,41 @@ for file in stepledger libstepledger.so device_checks; do
     finish
   fi
 done
-torch=$("$python" -c 'import importlib.util, os; print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))' 2> /dev/null)
+# has_glibc WANTED: whether this machine's is as new; a machine that does not say is taken at its loader's word.
+has_glibc() {
+  local there
+  there=$(getconf GNU_LIBC_VERSION 2> /dev/null) || return 0
+  there=${there#glibc }
+  [ "${there%%.*}" -gt "${1%%.*}" ] || { [ "${there%%.*}" -eq "${1%%.*}" ] && [ "${there#*.}" -ge "${1#*.}" ]; }
+}
+if [ -n "$glibc" ] && ! has_glibc "$glibc"; then
+  row binaries "glibc $glibc or newer" "not run: this machine has $(getconf GNU_LIBC_VERSION)" "not run"
+  finish
+fi
+if ! py "" 2> "$work/err"; then
+  row libtorch "torch of $python" "not run: $python does not start: $(tail -n 1 "$work/err")" "not run"
+  finish
+fi
+torch=$(py 'import importlib.util, os; print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))' 2> /dev/null)
 if [ ! -d "$torch" ]; then
   row libtorch "torch of $python" "not run: $python has no torch" "not run"
   finish
 fi
 export LD_LIBRARY_PATH=$torch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-gpu=False
+gpu=unknown
 broken=
 device=cuda
 if [ -n "$rehearse" ]; then device=cpu; fi
 doctor
 calibrate cpu
 run_on cpu
-if [ "$gpu" = True ] && [ -z "$rehearse" ]; then
+if [ "$gpu" = works ] && [ -z "$rehearse" ]; then
   calibrate cuda
   run_on cuda
 else
-  why="no GPU"
-  if [ -n "$broken" ]; then why="the GPU or its driver does not work"; fi
-  if [ -n "$rehearse" ]; then why="a rehearsal"; fi
-  row "calibrate --device cuda" — "not run: $why" "not run"
-  row "run --device cuda" — "not run: $why" "not run"
+  row "calibrate --device cuda" — "not run: $(no_gpu)" "not run"
+  row "run --device cuda" — "not run: $(no_gpu)" "not run"
 fi
 device_checks
 finish

@@ -145,6 +145,106 @@ fn a_driver_that_refuses_is_a_failure_and_no_gpu_is_none() {
     }
 }
 
+/// The third and the last column of the row of this check.
+fn row(output: &Output, check: &str) -> (String, String) {
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows = table.lines().map(|line| line.split(" | ").map(str::trim).collect::<Vec<_>>());
+    let found = rows.filter(|cells| cells.len() == 4 && cells[0] == check).collect::<Vec<_>>();
+    assert_eq!(found.len(), 1, "{check}: {table}");
+    (found[0][2].to_owned(), found[0][3].to_owned())
+}
+
+/// Those that need a GPU, beside the checks of the other program.
+const ON_A_GPU: [&str; 3] = ["doctor: GPU and driver", "calibrate --device cuda", "run --device cuda"];
+
+#[test]
+fn no_gpu_is_what_was_found_and_not_what_was_not_looked_for() {
+    let says = |checks: &str, works: bool| {
+        let code = u8::from(!works);
+        made_up(&format!(r#"echo '{{"run_works": {works}, "checks": [{checks}]}}'; exit {code}"#), "exit 77")
+    };
+    let check = |name: &str, standing: &str| {
+        format!(r#"{{"name": "{name}", "standing": "{standing}", "found": "libtorch_cpu.so: cannot open"}}"#)
+    };
+    let (unknown, none) = ("doctor did not get as far as to know of a GPU", "no GPU");
+    for (checks, works, got) in [
+        (check("engine", "fails"), false, unknown),
+        (check("libtorch", "works") + "," + &check("all else", "not_run"), true, unknown),
+        (check("GPU", "not_run"), true, unknown),
+        (check("CUDA driver", "absent") + "," + &check("GPU", "not_run"), true, none),
+        (check("CUDA driver", "works") + "," + &check("GPU", "absent"), true, none),
+    ] {
+        let output = script(&[], says(&checks, works).path());
+        for name in ON_A_GPU {
+            let expected = (format!("not run: {got}"), "not run".to_owned());
+            assert_eq!(row(&output, name), expected, "{name}: {checks}");
+        }
+        let verdict = if works { "pass" } else { "FAIL" };
+        assert_eq!(row(&output, "doctor").1, verdict, "{checks}");
+    }
+}
+
+#[test]
+fn a_doctor_that_does_not_answer_is_a_failure_with_its_last_words() {
+    let loader = "libc.so.6: version GLIBC_2.99 not found (required by stepledger)";
+    for (doctor, got) in [
+        (format!("echo '{loader}' >&2; exit 1"), format!("exit code 1: {loader}")),
+        ("exit 124".to_owned(), "took longer than allowed".to_owned()),
+    ] {
+        let output = script(&[], made_up(&doctor, "exit 77").path());
+        assert_eq!(row(&output, "doctor"), (got, "FAIL".to_owned()));
+        assert!(row(&output, "run --device cuda").0.contains("did not get as far"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_folder_called_as_a_package_does_not_stand_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("torch")).unwrap();
+    for file in ["torch/__init__.py", "json.py", "importlib.py"] {
+        fs::write(folder.path().join(file), "raise ImportError('not this one')\n").unwrap();
+    }
+    let bundle = made_up(&doctor_says("absent"), "exit 77");
+    let output = command(&[], bundle.path()).current_dir(folder.path()).output().unwrap();
+    assert_eq!(row(&output, "doctor").1, "pass");
+}
+
+#[test]
+fn a_python_that_does_not_start_is_told_from_one_without_torch() {
+    let poor = tempfile::tempdir().unwrap();
+    let without = poor.path().join("python");
+    // Starts, and finds nothing.
+    fs::write(&without, "#!/bin/sh\ncase $2 in *torch*) exit 1 ;; esac\n").unwrap();
+    fs::set_permissions(&without, fs::Permissions::from_mode(0o755)).unwrap();
+    let bundle = made_up(&doctor_says("absent"), "exit 77");
+    for (python, got) in
+        [("/no/such", "/no/such does not start: "), (without.to_str().unwrap(), "has no torch")]
+    {
+        let output = command(&[], bundle.path()).env("PYTHON", python).output().unwrap();
+        let (found, verdict) = row(&output, "libtorch");
+        assert!(found.contains(got) && verdict == "not run", "{python}: {found}");
+        assert_eq!(output.status.code(), Some(77), "{output:?}");
+    }
+}
+
+#[test]
+fn a_machine_whose_glibc_is_too_old_is_told_so() {
+    let bundle = made_up(&doctor_says("absent"), "exit 77");
+    for (wanted, verdict) in
+        [("99.0", Some("not run")), ("2.99", Some("not run")), ("2.5", None), ("1.99", None)]
+    {
+        fs::write(bundle.path().join("glibc"), format!("{wanted}\n")).unwrap();
+        let output = script(&[], bundle.path());
+        let found = verdicts(&output).remove("binaries");
+        assert_eq!(found.as_deref(), verdict, "{wanted}: {output:?}");
+        if verdict.is_some() {
+            let table = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(table.contains(&format!("glibc {wanted} or newer")), "{table}");
+            assert!(row(&output, "binaries").0.contains("this machine has glibc 2."), "{table}");
+        }
+    }
+}
+
 #[test]
 fn a_library_that_is_there_and_broken_is_a_failure() {
     for name in ["libtorch for CUDA", "NVRTC", "NVML"] {

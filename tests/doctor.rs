@@ -78,6 +78,46 @@ fn what_is_wrong_with_the_home_is_told() {
     assert_eq!(check(&checkup, "PyTorch")["standing"], "absent");
 }
 
+/// An environment in the working directory whose interpreter does this, made by a child like the copy of the program.
+fn environment(runs: &Runs, script: &str) {
+    let (text, python) = (runs.file("script"), runs.file(".venv/bin/python"));
+    fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+    let mut install = Command::new("install");
+    let made = install.args(["-D", "-m", "755"]).arg(text).arg(python).status().unwrap();
+    assert!(made.success(), "{made}");
+}
+
+#[test]
+fn a_pytorch_that_cannot_be_imported_is_told_from_none() {
+    let runs = Runs::new();
+    for (last, standing, words) in [
+        ("ModuleNotFoundError: No module named 'torch'", "absent", ".venv/bin/python: it has no torch"),
+        ("ImportError: libcudnn.so.9: cannot open", "fails", ".venv/bin/python: ImportError: libcudnn.so.9"),
+    ] {
+        environment(&runs, &format!("echo \"{last}\" >&2; exit 1"));
+        let checkup = object(&doctor(&mut program(), &runs));
+        let pytorch = check(&checkup, "PyTorch");
+        assert_eq!(
+            (&pytorch["standing"], &pytorch["needed"]),
+            (&standing.into(), &false.into()),
+            "{pytorch}"
+        );
+        assert!(pytorch["found"].as_str().unwrap().contains(words), "{pytorch}");
+    }
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_pytorch_of_another_version_than_the_engines_is_told_so() {
+    let runs = Runs::new();
+    environment(&runs, "echo 9.9.9 /there");
+    let checkup = object(&doctor(&mut program(), &runs));
+    let pytorch = check(&checkup, "PyTorch");
+    let found = pytorch["found"].as_str().unwrap();
+    assert!(found.starts_with("9.9.9 /there, while the engine has libtorch 2."), "{pytorch}");
+    assert!(pytorch["way_out"].as_str().unwrap().contains("two libraries"), "{pytorch}");
+}
+
 #[cfg(not(feature = "torch"))]
 #[test]
 fn an_engine_without_libtorch_is_told_from_a_broken_one() {

@@ -4,32 +4,33 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::record::ARRAY_TIMES_CACHES;
+use crate::record::{ARRAY_PART_OF_MEMORY, MOST_ARRAY_BYTES, beyond_caches_bytes};
 
 const LEAST_BYTES: u64 = 64 << 20;
-const MOST_BYTES: u64 = 4 << 30;
-/// Three arrays and what they leave.
-const PART_OF_MEMORY: u64 = 6;
+/// A system that lists no further level may hide one: a virtual machine often does.
+const LAST_LEVEL: u32 = 3;
 
 /// All last-level caches of this machine together: a processor may have many, each for some of its cores, and threads on
-/// all cores have all of them. `None` where the system lists none.
+/// all cores have all of them. `None` where the system lists none of a third level: the last one may be hidden then, or
+/// there may be no more than two.
 pub fn bytes() -> Option<u64> {
     last_level(Path::new("/sys/devices/system/cpu"))
 }
 
-/// Bytes of each of three arrays to measure a CPU's memory with: four times its last-level caches together, 64 MiB to
+/// Bytes of each of three arrays to measure a CPU's memory with: beyond its caches ([`beyond_caches_bytes`]), 64 MiB to
 /// 4 GiB; of the memory that there is for them, half at most in all, so that little memory may leave them below the caches.
 pub fn array_bytes(caches: Option<u64>, memory_bytes: Option<u64>) -> u64 {
-    let wanted = ARRAY_TIMES_CACHES.saturating_mul(caches.unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES);
-    let most = memory_bytes.map_or(MOST_BYTES, |bytes| bytes / PART_OF_MEMORY);
+    let wanted = beyond_caches_bytes(caches).clamp(LEAST_BYTES, MOST_ARRAY_BYTES);
+    let most = memory_bytes.map_or(MOST_ARRAY_BYTES, |bytes| bytes / ARRAY_PART_OF_MEMORY);
     wanted.min(most.max(LEAST_BYTES))
 }
 
-/// The last-level caches together, as the kernel lists them for each processor; `None` where it lists none.
+/// The last-level caches together, as the kernel lists them for each processor.
 fn last_level(processors: &Path) -> Option<u64> {
     let folders = fs::read_dir(processors).ok()?.flatten().map(|entry| entry.path().join("cache"));
     let distinct: BTreeMap<(u32, String), u64> = folders.filter_map(|folder| farthest(&folder)).collect();
-    (!distinct.is_empty()).then(|| distinct.into_values().fold(0, u64::saturating_add))
+    let known = distinct.keys().any(|(level, _)| *level >= LAST_LEVEL);
+    known.then(|| distinct.into_values().fold(0, u64::saturating_add))
 }
 
 /// The farthest cache of one processor: its level and the processors that share it, which tell it from others, and its
@@ -82,12 +83,26 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_is_not_known_or_absurd_still_gives_a_size() {
+    fn caches_whose_last_level_is_not_listed_are_not_known() {
         assert_eq!(last_level(Path::new("/not/there")), None);
-        let odd = processors(&[("0", "?")]);
-        assert_eq!(last_level(odd.path()), Some(32 << 10), "the level below is listed");
-        assert_eq!((array_bytes(None, None), array_bytes(Some(1 << 40), None)), (LEAST_BYTES, MOST_BYTES));
-        assert_eq!(array_bytes(Some(u64::MAX), Some(u64::MAX)), MOST_BYTES);
+        let hidden = processors(&[("0", "?")]);
+        assert_eq!(
+            last_level(hidden.path()),
+            None,
+            "the level below is listed, and is not taken for the last"
+        );
+        assert_eq!(array_bytes(None, None), 1 << 30);
+        assert_eq!(array_bytes(None, Some(3 << 30)), 512 << 20, "within the memory that there is");
+        // A core that has no part in the others' third level counts with what it has.
+        let apart = processors(&[("0-1", "32768K"), ("0-1", "32768K"), ("2", "?")]);
+        assert_eq!(last_level(apart.path()), Some((32 << 20) + (32 << 10)));
+    }
+
+    #[test]
+    fn absurd_caches_still_give_a_size() {
+        assert_eq!(array_bytes(Some(0), None), LEAST_BYTES);
+        assert_eq!(array_bytes(Some(1 << 40), None), MOST_ARRAY_BYTES);
+        assert_eq!(array_bytes(Some(u64::MAX), Some(u64::MAX)), MOST_ARRAY_BYTES);
     }
 
     #[test]

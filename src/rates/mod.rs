@@ -31,9 +31,9 @@ const GPU_ROWS: i64 = 8192;
 const GPU_BYTES: u64 = 3 << 30;
 
 /// Measures a device: memory by STREAM's copy and triad (McCalpin 1995), products of square matrices in f32 and bf16 (2n³
-/// operations), and on a GPU fused multiply-adds. Each is the median of five rounds of at least 0.1 s after one that is not
-/// counted; where a kernel of our own measures (copy, triad and multiply-adds on a GPU), of 20 single launches after 0.2 s
-/// that are not.
+/// operations), and on a GPU fused multiply-adds. Each is the median of five rounds of at least 0.1 s
+/// after some work that is not counted; where a kernel of our own measures (copy, triad and multiply-adds on a GPU), of 20
+/// single launches after 0.2 s that are not.
 ///
 /// f32 products on a GPU are computed in f32, not in TF32, as libtorch does unless it is told otherwise.
 ///

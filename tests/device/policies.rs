@@ -1,7 +1,7 @@
 //! Activation checkpointing: less memory, more time, the same losses.
 
-use stepledger::record::{Category, Moment, Trace};
-use stepledger::stats::median;
+use stepledger::record::{Category, Moment, StepRow, Trace};
+use stepledger::stats::{Cycles, median};
 use stepledger::train::{CheckpointPolicy, Config};
 use tch::Device;
 
@@ -52,14 +52,23 @@ struct Measured {
 fn measured(device: Device, checkpoint: CheckpointPolicy) -> Outcome<Measured> {
     let config = Config { device, checkpoint, steps: 10, warmup: 3, ..sized(device) };
     let kept = trained(&config, Trace::Allocations)?;
-    let counted = || kept.steps.iter().filter(|records| !records.step.warmup);
-    let times: Vec<f64> = counted().map(|records| records.step.wall_ns as f64 / 1e6).collect();
     Ok(Measured {
         kept_mib: mib(at(&kept, Moment::ForwardEnd, |bytes| bytes[Category::Activation])),
         peak_mib: mib(at(&kept, Moment::Peak, |bytes| bytes.total())),
-        step_ms: median(&times).unwrap_or(f64::NAN),
+        step_ms: step_ms(&kept)?,
         losses: kept.steps.iter().filter_map(|records| records.step.loss).collect(),
     })
+}
+
+/// As `show` has it: from one wait for the device to the next, since a step's own `wall_ns` ends on the host.
+fn step_ms(kept: &Kept) -> Outcome<f64> {
+    let run = kept.run.as_ref().ok_or("the run has no row")?;
+    let steps: Vec<StepRow> = kept.steps.iter().map(|records| records.step.clone()).collect();
+    let cycles = Cycles::of(&run.step_spans(&steps));
+    if !cycles.told {
+        return Err("no step is known to have waited for the device".into());
+    }
+    median(&cycles.times_ms()).ok_or_else(|| "no whole cycle of steps was measured".into())
 }
 
 fn sized(device: Device) -> Config {

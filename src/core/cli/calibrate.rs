@@ -11,12 +11,13 @@ use super::exit::{Exit, Outcome};
 use super::note::note;
 use super::show::write_json;
 use crate::record::{DeviceRates, Machine};
-use crate::report::{doubt_of_rates, render_rates};
+use crate::report::{doubts_of_rates, render_rates};
 use crate::store::{Calibrations, StoreError, home};
 
 const AFTER_HELP: &str = "\
 Without --noise it measures what a device can do at most: memory bandwidth (copy and triad, over arrays of \
-four times all last-level caches together; it says so where there is no memory for as much), the rate of a matrix product in f32 and in bf16, as large as a quarter of a second allows, and on a \
+four times all last-level caches together, of 1 GiB where the system does not list these, of 4 GiB at most; it warns where \
+they are too small, and where rates scatter), the rate of a matrix product in f32 and in bf16, as large as three quarters of a second allow, and on a \
 GPU that of multiply-adds. Each is the median of five rounds of 0.1 s or more; on a GPU copy, triad and multiply-adds are \
 that of 20 launches. Runs made after that keep these rates, and `show` says what share of them a step reaches.
 
@@ -90,7 +91,7 @@ pub fn check_calibration_home() -> anyhow::Result<()> {
 pub fn keep_rates(machine: &Machine, rates: DeviceRates, json: bool) -> anyhow::Result<()> {
     // Whoever has read enough of it still wants it kept.
     let printed = print(&rates, json);
-    if let Some(doubt) = doubt_of_rates(&rates) {
+    for doubt in doubts_of_rates(&rates) {
         note(format_args!("warning: {doubt}"));
     }
     keep(|known| known.of_mut(machine).keep(rates))?;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 
 use super::doctor_engine;
-use super::doctor_machine::{calibration, free_space, python};
+use super::doctor_machine::{calibration, free_space};
+use super::doctor_python::{engine_version, pytorch};
 use super::engine::Engine;
 use super::exit::{DONE, FAILED, INTERRUPTED, Outcome};
 use super::interrupt::stop_flag;
@@ -61,6 +62,7 @@ pub fn run(args: &DoctorArgs, engine: &impl Engine) -> Outcome {
 fn checks(args: &DoctorArgs, stop: &AtomicBool) -> Vec<Check> {
     let patient = || !stop.load(Ordering::Relaxed);
     let mut checks = doctor_engine::checks(patient);
-    checks.extend([python(patient), calibration(), free_space(&args.out)]);
+    let engine = engine_version(&checks);
+    checks.extend([pytorch(engine.as_deref(), patient), calibration(), free_space(&args.out)]);
     checks
 }

@@ -1,66 +1,14 @@
-//! What `doctor` looks at by itself: PyTorch, the calibration, room on the disk.
+//! What `doctor` looks at by itself: the calibration, room on the disk.
 
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::Path;
 
 use super::machine;
-use super::patience::{at_most, run};
-use crate::report::{Check, file_bytes, threads};
+use crate::record::DeviceRates;
+use crate::report::{Check, file_bytes, threads, unsteady_rates};
 use crate::store::{Calibrations, MachineCalibration, free_bytes, home};
 
-/// Importing PyTorch from a cold disk takes its time.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Less than this and a run may not be able to keep its records: thousands of steps take a few MiB.
 const LEAST_FREE_BYTES: u64 = 64 << 20;
-
-const PYTHON: &str = "PyTorch";
-const IMPORT: &str = "import sys, torch; print(torch.__version__, sys.executable)";
-
-/// The PyTorch that tests and `make bench` compare with, waited for as long as `patient` holds: that of the first
-/// interpreter which has one.
-pub fn python(patient: impl Fn() -> bool) -> Check {
-    first_with_torch(interpreters(), |python| import(python, &patient))
-}
-
-fn first_with_torch(interpreters: Vec<PathBuf>, import: impl Fn(&Path) -> Result<String, String>) -> Check {
-    let mut without = Vec::new();
-    // A bare name is looked for where commands are.
-    for python in interpreters.iter().filter(|path| path.components().count() == 1 || path.exists()) {
-        match import(python) {
-            Ok(found) => return Check::works(PYTHON, found),
-            Err(why) => without.push(format!("{}: {why}", python.display())),
-        }
-    }
-    absent_python(without.join("; "))
-}
-
-/// Its version and the interpreter, or why it cannot be imported.
-fn import(python: &Path, patient: impl Fn() -> bool) -> Result<String, String> {
-    let soon = at_most(PATIENCE);
-    let said = run(Command::new(python).args(["-c", IMPORT]), || patient() && soon());
-    let said = said.map_err(|error| error.to_string())?;
-    match said.status {
-        Some(status) if status.success() => Ok(said.stdout.trim().to_owned()),
-        Some(_) => Err(said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned()),
-        None => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
-    }
-}
-
-fn absent_python(found: String) -> Check {
-    Check::absent(
-        PYTHON,
-        found,
-        "only tests and benches compare with PyTorch: `make setup` installs it in .venv",
-    )
-}
-
-/// The environment in use, that of the working directory, the system's.
-fn interpreters() -> Vec<PathBuf> {
-    let active = env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python"));
-    active.into_iter().chain([".venv/bin/python".into(), "python3".into()]).collect()
-}
 
 const CALIBRATION: &str = "calibration";
 
@@ -75,26 +23,56 @@ pub fn calibration() -> Check {
         Err(error) => {
             Check::fails(CALIBRATION, error.to_string(), "mend or remove the file, then calibrate again")
         }
-        Ok(known) => match known.of(&machine::identity()).map(measured).filter(|parts| !parts.is_empty()) {
-            Some(parts) => Check::works(CALIBRATION, format!("{file}: {}", parts.join("; "))),
-            None => {
-                let way_out = "`stepledger calibrate` and `stepledger calibrate --noise` measure it";
-                Check::absent(CALIBRATION, format!("nothing is known of this machine in {file}"), way_out)
-            }
-        },
+        Ok(known) => calibration_of(known.of(&machine::identity()), &file),
     }
 }
 
-fn measured(known: &MachineCalibration) -> Vec<String> {
-    let rates = known.rates.iter().map(|rates| {
-        let with = rates.threads.map(|number| format!(" with {}", threads(number))).unwrap_or_default();
-        format!("rates of {}{with} ({})", rates.device, rates.measured_at.format("%Y-%m-%d"))
-    });
+/// Rates that scatter widely are there and are no good; runs are held against them all the same.
+fn calibration_of(known: Option<&MachineCalibration>, file: &str) -> Check {
+    let parts = known.map(measured).unwrap_or_default();
+    let listed = || {
+        let told: Vec<&str> = parts.iter().map(|part| part.told.as_str()).collect();
+        format!("{file}: {}", told.join("; "))
+    };
+    match parts.iter().any(|part| part.unsteady) {
+        true => Check::fails(CALIBRATION, listed(), REST),
+        false if parts.is_empty() => {
+            let way_out = "`stepledger calibrate` and `stepledger calibrate --noise` measure it";
+            Check::absent(CALIBRATION, format!("nothing is known of this machine in {file}"), way_out)
+        }
+        false => Check::works(CALIBRATION, listed()),
+    }
+}
+
+const REST: &str = "rates that scatter so widely say little: let the machine come to rest, and `stepledger calibrate` again, with \
+     the same --device and --threads";
+
+/// Something that was measured of this machine.
+#[derive(Debug, PartialEq)]
+struct Measured {
+    told: String,
+    /// It scattered so widely that it says little.
+    unsteady: bool,
+}
+
+fn measured(known: &MachineCalibration) -> Vec<Measured> {
     let noise = known.noise.iter().map(|noise| {
         let (device, date) = (noise.device_kind(), noise.measured_at.format("%Y-%m-%d"));
-        format!("noise of {device} ±{:.2} % ({date})", noise.half_width_pct)
+        Measured {
+            told: format!("noise of {device} ±{:.2} % ({date})", noise.half_width_pct),
+            unsteady: false,
+        }
     });
-    rates.chain(noise).collect()
+    known.rates.iter().map(measured_rates).chain(noise).collect()
+}
+
+fn measured_rates(rates: &DeviceRates) -> Measured {
+    let with = rates.threads.map(|number| format!(" with {}", threads(number))).unwrap_or_default();
+    let told = format!("rates of {}{with} ({})", rates.device, rates.measured_at.format("%Y-%m-%d"));
+    match unsteady_rates(rates) {
+        unsteady if unsteady.is_empty() => Measured { told, unsteady: false },
+        unsteady => Measured { told: format!("{told}, unsteady: {}", unsteady.join(", ")), unsteady: true },
+    }
 }
 
 const SPACE: &str = "room for runs";
@@ -121,6 +99,7 @@ pub fn free_space(out: &Path) -> Check {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
+    use serde_json::json;
 
     use super::*;
     use crate::report::Standing;
@@ -140,26 +119,8 @@ mod tests {
         assert!(check.found.contains("/proc/version") && check.way_out.is_some(), "{check:?}");
     }
 
-    #[test]
-    fn an_environment_without_pytorch_does_not_hide_another() {
-        let folder = std::env::temp_dir();
-        let import = |torch: &'static str| {
-            move |python: &Path| match python == Path::new(torch) {
-                true => Ok("2.11.0".to_owned()),
-                false => Err("no module".to_owned()),
-            }
-        };
-        let both = || vec![folder.clone(), "python3".into(), folder.join("not/there")];
-        let check = first_with_torch(both(), import("python3"));
-        assert_eq!((check.standing, &*check.found), (Standing::Works, "2.11.0"));
-        let none = first_with_torch(both(), import("none"));
-        let found = format!("{}: no module; python3: no module", folder.display());
-        assert_eq!((none.standing, none.found), (Standing::Absent, found));
-    }
-
-    #[test]
-    fn what_was_measured_is_listed() {
-        let noise = Noise {
+    fn noise() -> Noise {
+        Noise {
             device: None,
             measured_at: DateTime::UNIX_EPOCH,
             pairs: 5,
@@ -168,9 +129,44 @@ mod tests {
             mean_pct: 0.0,
             step_ms: 34.0,
             flags: Vec::new(),
+        }
+    }
+
+    /// Of a CPU, its products in f32 with such a middle half.
+    fn rates(q1: f64, q3: f64) -> DeviceRates {
+        let rate = |q1, median, q3| json!({"median": median, "q1": q1, "q3": q3, "rounds": 5});
+        let steady = || rate(0.9, 1.0, 1.1);
+        serde_json::from_value(json!({
+            "device": "cpu", "card": null, "threads": 2, "measured_at": "1970-01-01T00:00:00Z",
+            "stepledger": "0.1.0", "torch": "2.11.0", "copy_gb_s": steady(), "triad_gb_s": steady(),
+            "matmul_f32_tflop_s": rate(q1, 0.1374, q3), "matmul_bf16_tflop_s": steady(), "fma_f32_tflop_s": null
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_measured_is_listed() {
+        let known = MachineCalibration {
+            noise: vec![noise()],
+            rates: vec![rates(0.13, 0.14)],
+            ..MachineCalibration::default()
         };
-        let known = MachineCalibration { noise: vec![noise], ..MachineCalibration::default() };
-        assert_eq!(measured(&known), ["noise of cpu ±1.25 % (1970-01-01)"]);
-        assert_eq!(measured(&MachineCalibration::default()), [""; 0]);
+        let check = calibration_of(Some(&known), "a file");
+        let found = "a file: rates of cpu with 2 threads (1970-01-01); noise of cpu ±1.25 % (1970-01-01)";
+        assert_eq!((check.standing, &*check.found), (Standing::Works, found));
+        for nothing in [None, Some(&MachineCalibration::default())] {
+            assert_eq!(calibration_of(nothing, "a file").standing, Standing::Absent);
+        }
+    }
+
+    #[test]
+    fn rates_that_scatter_are_no_calibration_that_works() {
+        let rates = vec![rates(0.13, 0.14), rates(0.0036, 0.1635)];
+        let known = MachineCalibration { rates, ..MachineCalibration::default() };
+        let check = calibration_of(Some(&known), "a file");
+        assert_eq!((check.standing, check.needed), (Standing::Fails, false));
+        let words = "unsteady: matrix product, f32, 3.6 GFLOP/s to 163.5 GFLOP/s";
+        assert!(check.found.contains(words) && check.found.matches("unsteady").count() == 1, "{check:?}");
+        assert!(check.way_out.is_some_and(|way_out| way_out.contains("calibrate` again")));
     }
 }

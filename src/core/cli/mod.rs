@@ -13,6 +13,7 @@ mod doctor_answers;
 mod doctor_ask;
 mod doctor_engine;
 mod doctor_machine;
+mod doctor_python;
 mod engine;
 mod exit;
 mod experiment;

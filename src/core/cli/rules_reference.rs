@@ -5,8 +5,9 @@ use clap::Args;
 use super::calibrate::kept;
 use super::exit::Exit;
 use super::machine::identity;
+use super::note::note;
 use super::settings::all_cores;
-use crate::record::DeviceRates;
+use crate::record::{DeviceRates, MeasuredRate};
 use crate::rules::{References, Rule};
 
 #[derive(Debug, Args)]
@@ -43,10 +44,17 @@ pub fn references(args: &ReferenceArgs, rule: Rule) -> anyhow::Result<Option<Ref
             home.join("calibration.json").display()
         ))
     })?;
-    Ok(Some(reached(rates, &args.dtype)))
+    let (products, triad) = reached(rates, &args.dtype);
+    for (name, rate) in [("products", products), ("triad", triad)] {
+        if let Some(doubt) = rate.doubt() {
+            note(format_args!("warning: --calibrated {device}: its rate of {name} is {doubt}"));
+        }
+    }
+    Ok(Some(References { tflops: products.median, dram_gbps: triad.median }))
 }
 
-fn reached(rates: &DeviceRates, dtype: &str) -> References {
+/// Products in this type, and triad.
+fn reached(rates: &DeviceRates, dtype: &str) -> (MeasuredRate, MeasuredRate) {
     let products = if dtype == "bf16" { rates.matmul_bf16_tflop_s } else { rates.matmul_f32_tflop_s };
-    References { tflops: products.median, dram_gbps: rates.triad_gb_s.median }
+    (products, rates.triad_gb_s)
 }

@@ -22,7 +22,10 @@ pub use ids::{id_tail, id_time};
 pub use lacking::{INCOMPLETE, LackingSteps};
 pub(crate) use number::three_digits;
 pub use number::{bytes, count};
-pub use rates::{ARRAY_TIMES_CACHES, Datasheet, DeviceRates, MeasuredRate, ReferenceRates};
+pub use rates::{
+    ARRAY_PART_OF_MEMORY, Datasheet, DeviceRates, MOST_ARRAY_BYTES, MeasuredRate, ReferenceRates,
+    beyond_caches_bytes,
+};
 pub use recency::Recency;
 pub use rows::{
     AllocationRow, ExperimentRow, FailedAllocation, LedgerMoment, Machine, PhaseRow, RunRow, StepRow,

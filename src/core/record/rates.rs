@@ -15,6 +15,33 @@ pub struct MeasuredRate {
     pub rounds: usize,
 }
 
+/// From so many times on that the upper end of the middle half is its lower end, a median says little.
+const UNSTEADY: f64 = 2.0;
+
+impl MeasuredRate {
+    /// How far the middle half of the rounds lies apart: q3 / q1.
+    pub fn spread(&self) -> f64 {
+        self.q3 / self.q1
+    }
+
+    /// Whether the rounds scatter so widely that the median says little of what the device can do: q3 ≥ 2·q1, and where
+    /// that cannot be told.
+    pub fn is_unsteady(&self) -> bool {
+        let steady = self.spread() < UNSTEADY;
+        !steady
+    }
+
+    /// What is told beside such a rate.
+    pub fn doubt(&self) -> Option<String> {
+        self.is_unsteady().then(|| {
+            format!(
+                "unsteady, the middle half of its rounds lies a factor of {:.1} apart: calibrate again",
+                self.spread()
+            )
+        })
+    }
+}
+
 /// What one device of a machine was measured to do. GB are 10⁹ bytes, TFLOP 10¹² operations, of which a
 /// multiplication with an addition counts as two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +56,9 @@ pub struct DeviceRates {
     pub measured_at: DateTime<Utc>,
     pub stepledger: String,
     pub torch: String,
-    /// Of each array that memory was measured with, and of all last-level caches together where the system lists them; `None`
-    /// for a GPU, and if it was measured before this was kept.
+    /// Of each array that memory was measured with, and of all last-level caches together; the caches are `None` also where
+    /// the system lists none of a third level, so that the last one is not known. Both are for a GPU, and if it was measured
+    /// before this was kept.
     #[serde(default)]
     pub array_bytes: Option<u64>,
     #[serde(default)]
@@ -53,14 +81,24 @@ pub struct DeviceRates {
 
 /// How many times as large as the last-level caches together an array must be so that they hold little of it (STREAM's
 /// own rule, McCalpin 1995).
-pub const ARRAY_TIMES_CACHES: u64 = 4;
+const ARRAY_TIMES_CACHES: u64 = 4;
+/// What an array has where the caches are not known: little of it fits into those of most processors.
+const BEYOND_UNKNOWN_CACHES_BYTES: u64 = 1 << 30;
+/// The largest arrays that memory is measured with.
+pub const MOST_ARRAY_BYTES: u64 = 4 << 30;
+/// An array takes this part of the free memory at most: three of them take half of it.
+pub const ARRAY_PART_OF_MEMORY: u64 = 6;
+
+/// Bytes from which on an array lies beyond caches of so many bytes together.
+pub fn beyond_caches_bytes(caches: Option<u64>) -> u64 {
+    caches.map_or(BEYOND_UNKNOWN_CACHES_BYTES, |bytes| bytes.saturating_mul(ARRAY_TIMES_CACHES))
+}
 
 impl DeviceRates {
     /// Whether the caches may have served what was measured as the memory's rate: the arrays were smaller than STREAM's
-    /// rule has them. Of what is not known it is not said.
+    /// rule has them, or than 1 GiB where the caches are not known. Of arrays that are not known it is not said.
     pub fn may_be_of_caches(&self) -> bool {
-        let least = self.caches_bytes.map(|bytes| bytes.saturating_mul(ARRAY_TIMES_CACHES));
-        self.array_bytes.zip(least).is_some_and(|(array, least)| array < least)
+        self.array_bytes.is_some_and(|bytes| bytes < beyond_caches_bytes(self.caches_bytes))
     }
 }
 
@@ -93,4 +131,18 @@ pub struct Datasheet {
 pub enum ReferenceRates {
     Calibrated(DeviceRates),
     Datasheet(Datasheet),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_whose_middle_half_spans_a_factor_of_two_is_unsteady() {
+        let of = |q1, q3| MeasuredRate { median: 1.0, q1, q3, rounds: 5 };
+        assert!(!of(1.0, 1.99).is_unsteady() && of(1.0, 2.0).is_unsteady());
+        assert!(of(0.0, 0.0).is_unsteady() && of(f64::NAN, 1.0).is_unsteady(), "it cannot be told");
+        assert_eq!(of(1.0, 1.1).doubt(), None);
+        assert!(of(3.6, 163.5).doubt().is_some_and(|doubt| doubt.contains("factor of 45.4 apart")));
+    }
 }

@@ -88,7 +88,7 @@ pub use text_compare::render_comparison;
 pub use text_findings::{render_experiment, render_findings};
 pub use text_peak::render_peak;
 pub use text_plan::render_plan;
-pub use text_rates::{doubt_of_rates, render_rates};
+pub use text_rates::{doubts_of_rates, render_rates, unsteady_rates};
 pub use text_runs::render_runs;
 pub use text_sweep::render_sweep;
 pub use text_timeline::render_timeline;

@@ -28,8 +28,10 @@ pub struct ProductReference {
     pub tflop_s: f64,
     /// `tflop_s` of the step, in percent of this. Of the products' rate alone it would be more.
     pub share_pct: f64,
-    /// In words: when it was measured and with what, or the document.
+    /// In words: when it was measured and with what, and whether its rounds scattered; or the document.
     pub what: String,
+    /// Whether it was measured while the machine was so unsteady that it says little.
+    pub unsteady: bool,
 }
 
 /// Of a run with this configuration whose measured step was this; `None` where theory knows
@@ -48,11 +50,9 @@ pub fn product_rate(
     let flops = shape.product_flops();
     let tflop_s = flops / seconds / 1e12;
     let at_most = rates.and_then(|rates| ProductsAtMost::of(rates, shape.precision));
-    let reference = at_most.map(|ProductsAtMost { tflop_s: most, source, what, .. }| ProductReference {
-        source,
-        tflop_s: most,
-        share_pct: 100.0 * tflop_s / most,
-        what,
+    let reference = at_most.map(|at_most| {
+        let ProductsAtMost { tflop_s: most, source, what, unsteady, .. } = at_most;
+        ProductReference { source, tflop_s: most, share_pct: 100.0 * tflop_s / most, what, unsteady }
     });
     let dtype = shape.precision.product().as_str();
     Some(ProductRate { theory_flops_per_step: flops, dtype, tflop_s, reference })

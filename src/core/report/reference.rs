@@ -14,18 +14,19 @@ pub struct Reference {
     pub tflop_s: f64,
     /// Of memory: STREAM's triad where it was measured, as the paper has it.
     pub gb_s: f64,
-    /// In words: when it was measured and with what, or the document.
+    /// In words: when it was measured and with what, and whether its rounds scattered; or the document.
     pub what: String,
 }
 
 /// For products in this precision; `None` where nobody has a figure for it.
 pub fn reference(rates: &ReferenceRates, precision: Precision) -> Option<Reference> {
     let ProductsAtMost { tflop_s, source, what, .. } = ProductsAtMost::of(rates, precision)?;
-    let gb_s = match rates {
-        ReferenceRates::Calibrated(rates) => rates.triad_gb_s.median,
-        ReferenceRates::Datasheet(sheet) => sheet.bandwidth_gb_s,
+    let (gb_s, doubt) = match rates {
+        ReferenceRates::Calibrated(rates) => (rates.triad_gb_s.median, rates.triad_gb_s.doubt()),
+        ReferenceRates::Datasheet(sheet) => (sheet.bandwidth_gb_s, None),
     };
-    Some(Reference { source, tflop_s, gb_s, what })
+    let doubt = doubt.map(|doubt| format!("; memory's rate {doubt}")).unwrap_or_default();
+    Some(Reference { source, tflop_s, gb_s, what: what + &doubt })
 }
 
 /// Whose figures those of a source are, as sentences say it.

@@ -83,7 +83,7 @@ fn at_most(plan: &Plan, shown: &[&PolicyPlan], width: usize) -> String {
     if shown.iter().all(|policy| bound(policy).is_none()) {
         return String::new();
     }
-    let ProductsAtMost { tflop_s, dtype, source, what } = products;
+    let ProductsAtMost { tflop_s, dtype, source, what, .. } = products;
     let text = format!(
         " tokens/s, theory: at most, if the step were its matrix products alone, at {} ({dtype}, {source}: {what})",
         flops(*tflop_s)

@@ -4,7 +4,7 @@ use super::product_rate::ProductRate;
 use super::reference::whose;
 use super::tables::{put, table};
 use super::units::{self, pct};
-use crate::record::{ARRAY_TIMES_CACHES, DeviceRates, MeasuredRate};
+use crate::record::{ARRAY_PART_OF_MEMORY, DeviceRates, MOST_ARRAY_BYTES, MeasuredRate, beyond_caches_bytes};
 
 /// What was measured of a device, a line each.
 pub fn render_rates(rates: &DeviceRates) -> String {
@@ -12,42 +12,98 @@ pub fn render_rates(rates: &DeviceRates) -> String {
     let card = card.as_deref().map(|card| format!(", {card}")).unwrap_or_default();
     let threads = threads.map(|number| format!(", {}", units::threads(number))).unwrap_or_default();
     let mut table = table(&["what it can do at most", "median", "middle half", "rounds"]);
-    let memory = [("memory, copy", rates.copy_gb_s), ("memory, triad", rates.triad_gb_s)];
-    for (name, rate) in memory {
-        table.add_row(row(name, rate, gigabytes));
+    for Line { name, rate, unit } in lines(rates) {
+        let rounds = rate.rounds.to_string();
+        table.add_row(vec![name, unit(rate.median), middle_half(rate, unit), rounds]);
     }
-    let fma = rates.fma_f32_tflop_s.map(|rate| ("fused multiply-adds, f32".to_owned(), rate));
-    let products = [
-        (product("f32", rates.matmul_f32_rows), rates.matmul_f32_tflop_s),
-        (product("bf16", rates.matmul_bf16_rows), rates.matmul_bf16_tflop_s),
-    ];
-    for (name, rate) in products.into_iter().chain(fma) {
-        table.add_row(row(&name, rate, flops));
-    }
-    format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n", put(&table))
+    let memory = memory_by(rates).map(|told| told + "\n").unwrap_or_default();
+    format!("{device}{card}{threads}, libtorch {torch}, stepledger {stepledger}\n\n{}\n{memory}", put(&table))
 }
 
-/// What is told beside rates of memory that may be those of a cache.
-pub fn doubt_of_rates(rates: &DeviceRates) -> Option<String> {
-    let (array, caches) = rates.array_bytes.zip(rates.caches_bytes).filter(|_| rates.may_be_of_caches())?;
+/// What memory was measured with.
+fn memory_by(rates: &DeviceRates) -> Option<String> {
+    let array = units::file_bytes(rates.array_bytes?);
+    Some(format!(" (memory: arrays of {array} each; {})", caches(rates)))
+}
+
+fn caches(rates: &DeviceRates) -> String {
+    match rates.caches_bytes {
+        Some(bytes) => format!("the last-level caches have {} together", units::file_bytes(bytes)),
+        None => "how large the last-level caches are is not known".to_owned(),
+    }
+}
+
+/// What is told beside rates that may not be what they are called: all that scatter, and those of memory where they may be
+/// a cache's.
+pub fn doubts_of_rates(rates: &DeviceRates) -> Vec<String> {
+    let unsteady = unsteady_rates(rates);
+    let unsteady = (!unsteady.is_empty()).then(|| {
+        format!(
+            "unsteady: {}; where the middle half of the rounds lies a factor of 2 or more apart, a median says little. Let \
+             the machine come to rest, and calibrate again: what is kept now is replaced then",
+            unsteady.join("; ")
+        )
+    });
+    unsteady.into_iter().chain(of_a_cache(rates)).collect()
+}
+
+/// The rates whose rounds scatter widely, each with its middle half.
+pub fn unsteady_rates(rates: &DeviceRates) -> Vec<String> {
+    let unsteady = lines(rates).into_iter().filter(|line| line.rate.is_unsteady());
+    unsteady.map(|Line { name, rate, unit }| format!("{name}, {}", middle_half(rate, unit))).collect()
+}
+
+fn of_a_cache(rates: &DeviceRates) -> Option<String> {
+    let array = rates.array_bytes.filter(|_| rates.may_be_of_caches())?;
+    let beyond = beyond_caches_bytes(rates.caches_bytes);
+    let way_out = if beyond > MOST_ARRAY_BYTES {
+        format!(
+            "larger ones than {} are not taken, whatever memory is free: take the rates as those of caches and memory \
+             together",
+            units::file_bytes(MOST_ARRAY_BYTES)
+        )
+    } else {
+        format!(
+            "for them {} must be free (three arrays take half of it): free some, and calibrate again",
+            units::file_bytes(beyond.saturating_mul(ARRAY_PART_OF_MEMORY))
+        )
+    };
     Some(format!(
-        "the memory's rates may be those of a cache: the arrays have {} each, the last-level caches {} together, and they \
-         should have {ARRAY_TIMES_CACHES} times as much, within half of the free memory and 4 GiB; free some, and \
-         calibrate again",
+        "the memory's rates may be those of a cache: {}, the arrays have {} each, and should have {}; {way_out}",
+        caches(rates),
         units::file_bytes(array),
-        units::file_bytes(caches)
+        units::file_bytes(beyond)
     ))
+}
+
+/// One of the rates, with its name and its unit.
+struct Line {
+    name: String,
+    rate: MeasuredRate,
+    unit: fn(f64) -> String,
+}
+
+fn lines(rates: &DeviceRates) -> Vec<Line> {
+    let line = |name: &str, rate, unit| Line { name: name.to_owned(), rate, unit };
+    let fma = rates.fma_f32_tflop_s.map(|rate| line("fused multiply-adds, f32", rate, flops));
+    let mut lines = vec![
+        line("memory, copy", rates.copy_gb_s, gigabytes),
+        line("memory, triad", rates.triad_gb_s, gigabytes),
+        line(&product("f32", rates.matmul_f32_rows), rates.matmul_f32_tflop_s, flops),
+        line(&product("bf16", rates.matmul_bf16_rows), rates.matmul_bf16_tflop_s, flops),
+    ];
+    lines.extend(fma);
+    lines
+}
+
+fn middle_half(rate: MeasuredRate, unit: fn(f64) -> String) -> String {
+    format!("{} to {}", unit(rate.q1), unit(rate.q3))
 }
 
 /// `matrix product, f32, 2048 × 2048`.
 fn product(dtype: &str, rows: Option<i64>) -> String {
     let size = rows.map(|rows| format!(", {rows} × {rows}")).unwrap_or_default();
     format!("matrix product, {dtype}{size}")
-}
-
-fn row(name: &str, rate: MeasuredRate, unit: fn(f64) -> String) -> Vec<String> {
-    let middle = format!("{} to {}", unit(rate.q1), unit(rate.q3));
-    vec![name.to_owned(), unit(rate.median), middle, rate.rounds.to_string()]
 }
 
 /// A step's products: theory in a line, the measured step's rate in the next.
@@ -154,17 +210,71 @@ mod tests {
         assert!(text.contains("1.50 TFLOP/s") && !text.contains("multiply-adds"), "{text}");
     }
 
+    fn with_arrays(array: Option<u64>, caches: Option<u64>) -> DeviceRates {
+        DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() }
+    }
+
+    /// The one doubt that must be there.
+    fn doubt(array: u64, caches: Option<u64>) -> String {
+        let doubts = doubts_of_rates(&with_arrays(Some(array), caches));
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        doubts[0].clone()
+    }
+
     #[test]
-    fn arrays_that_a_cache_may_hold_are_told() {
-        let of = |array, caches| {
-            doubt_of_rates(&DeviceRates { array_bytes: array, caches_bytes: caches, ..rates() })
-        };
-        let doubt = of(Some(64 << 20), Some(96 << 20)).unwrap();
-        for words in ["64.0 MiB each", "96.0 MiB together", "4 times"] {
+    fn arrays_that_a_cache_may_hold_are_told_with_what_there_must_be_free() {
+        let doubt = doubt(64 << 20, Some(96 << 20));
+        for words in ["96.0 MiB together", "64.0 MiB each", "should have 384 MiB", "2.25 GiB must be free"] {
             assert!(doubt.contains(words), "{words}: {doubt}");
         }
-        assert_eq!(of(Some(4 * (96 << 20)), Some(96 << 20)), None);
-        assert_eq!((of(Some(64 << 20), None), of(None, Some(96 << 20))), (None, None));
+        for (array, caches) in
+            [(Some(4 * (96 << 20)), Some(96 << 20)), (Some(1 << 30), None), (None, Some(96 << 20))]
+        {
+            assert_eq!(doubts_of_rates(&with_arrays(array, caches)), [""; 0], "{array:?} {caches:?}");
+        }
+    }
+
+    #[test]
+    fn caches_beyond_the_largest_arrays_are_not_to_be_helped_by_free_memory() {
+        for array in [4 << 30, 1 << 30] {
+            let doubt = doubt(array, Some(9 << 30));
+            assert!(doubt.contains("larger ones than 4.00 GiB are not taken"), "{doubt}");
+            assert!(!doubt.contains("free some"), "{doubt}");
+        }
+    }
+
+    #[test]
+    fn caches_that_are_not_known_are_told_of_and_doubted_below_a_gibibyte() {
+        let doubt = doubt(64 << 20, None);
+        for words in ["is not known", "64.0 MiB each", "should have 1.00 GiB", "6.00 GiB must be free"] {
+            assert!(doubt.contains(words), "{words}: {doubt}");
+        }
+        let told = |array, caches| render_rates(&with_arrays(array, caches));
+        assert!(
+            told(Some(1 << 30), None).ends_with("each; how large the last-level caches are is not known)\n")
+        );
+        assert!(told(Some(1 << 30), Some(32 << 20)).contains("the last-level caches have 32.0 MiB together"));
+        assert!(!told(None, None).contains("arrays"), "a GPU");
+    }
+
+    #[test]
+    fn rates_that_scatter_are_told_wherever_they_are_used() {
+        let wide = MeasuredRate { median: 0.1374, q1: 0.0036, q3: 0.1635, rounds: 5 };
+        let unsteady = DeviceRates { matmul_f32_tflop_s: wide, ..rates() };
+        assert_eq!(unsteady_rates(&rates()), [""; 0]);
+        let told = ["matrix product, f32, 2048 × 2048, 3.6 GFLOP/s to 163.5 GFLOP/s"];
+        assert_eq!(unsteady_rates(&unsteady), told);
+        let doubts = doubts_of_rates(&unsteady);
+        assert!(doubts.len() == 1 && doubts[0].contains(told[0]), "{doubts:?}");
+        assert!(doubts[0].contains("calibrate again"), "{doubts:?}");
+        let held = |dtype| of(dtype, Some(ReferenceRates::Calibrated(unsteady.clone())));
+        let text = product_rate(&held("f32"));
+        assert!(
+            text.contains("; unsteady, the middle half of its rounds lies a factor of 45.4 apart"),
+            "{text}"
+        );
+        let says = |dtype| held(dtype).reference.is_some_and(|reference| reference.unsteady);
+        assert!(says("f32") && !says("bf16"));
     }
 
     #[test]

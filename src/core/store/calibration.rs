@@ -58,7 +58,8 @@ impl Calibrations {
             }
             text => text.map_err(|source| StoreError::Read { path: path.clone(), source })?,
         };
-        serde_json::from_str(&text).map_err(|error| StoreError::Damaged { path, damage: Damage::Json(error) })
+        serde_json::from_str(&text)
+            .map_err(|error| StoreError::DamagedCalibration { path, damage: Damage::Json(error) })
     }
 
     /// Changes those kept in `home` and returns their file. Who changes it at the same time is waited for, so that nobody
@@ -217,6 +218,18 @@ mod tests {
         for home in ["/proc/version/home", "/proc/not/there"] {
             let error = Calibrations::check(Path::new(home)).unwrap_err().to_string();
             assert!(error.contains("/proc/"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_with_a_way_out_that_helps() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join(FILE), "{\"machines\": [").unwrap();
+        let (load, check) = (Calibrations::load(home.path()).map(drop), Calibrations::check(home.path()));
+        for error in [load, check].map(Result::unwrap_err) {
+            let told = error.to_string();
+            assert!(told.contains(FILE) && told.contains("move it away and calibrate again"), "{told}");
+            assert!(!told.contains("restore"), "{told}");
         }
     }
 

@@ -51,6 +51,12 @@ pub enum StoreError {
     Damaged { path: PathBuf, damage: Damage },
 
     #[error(
+        "{} is damaged: {damage}; mend it, or move it away and calibrate again: runs go on without it",
+        path.display()
+    )]
+    DamagedCalibration { path: PathBuf, damage: Damage },
+
+    #[error(
         "{} is compressed with {codec}, which this build does not read; write it again with Zstandard or Snappy",
         path.display()
     )]

@@ -7,20 +7,30 @@ use std::path::Path;
 const NVIDIA: &str = "0x10de";
 const DISPLAY: &str = "0x03";
 
-/// NVIDIA's cards on it; 0 also where it cannot be read.
-pub fn cards() -> usize {
+/// NVIDIA's cards on it, each by its place and its vendor and kind, as `lspci -nn` has them: `0000:01:00.0 (10de:2330)`. None
+/// also where it cannot be read.
+pub fn cards() -> Vec<String> {
     cards_in(Path::new("/sys/bus/pci/devices"))
 }
 
-fn cards_in(folder: &Path) -> usize {
+fn cards_in(folder: &Path) -> Vec<String> {
     let devices = fs::read_dir(folder).into_iter().flatten().flatten();
-    let says = |device: &Path, fact: &str, begin: &str| {
-        fs::read_to_string(device.join(fact)).is_ok_and(|text| text.starts_with(begin))
-    };
-    devices
-        .map(|device| device.path())
-        .filter(|device| says(device, "vendor", NVIDIA) && says(device, "class", DISPLAY))
-        .count()
+    let mut cards: Vec<String> = devices.filter_map(|device| card(&device.path())).collect();
+    cards.sort();
+    cards
+}
+
+fn card(device: &Path) -> Option<String> {
+    let fact = |name: &str| Some(fs::read_to_string(device.join(name)).ok()?.trim().to_owned());
+    let (vendor, class) = (fact("vendor")?, fact("class")?);
+    let is_card = vendor == NVIDIA && class.starts_with(DISPLAY);
+    let place = device.file_name().filter(|_| is_card)?.to_string_lossy();
+    let kind = fact("device").unwrap_or_default();
+    Some(format!("{place} ({}:{})", number(&vendor), number(&kind)))
+}
+
+fn number(hexadecimal: &str) -> &str {
+    hexadecimal.trim_start_matches("0x")
 }
 
 #[cfg(test)]
@@ -39,8 +49,9 @@ mod tests {
             fs::create_dir(&device).unwrap();
             fs::write(device.join("vendor"), vendor).unwrap();
             fs::write(device.join("class"), class).unwrap();
+            fs::write(device.join("device"), "0x2330\n").unwrap();
         }
-        assert_eq!(cards_in(folder.path()), 1);
-        assert_eq!(cards_in(Path::new("/not/there")), 0);
+        assert_eq!(cards_in(folder.path()), ["0000:01:00.0 (10de:2330)"]);
+        assert_eq!(cards_in(Path::new("/not/there")), [""; 0]);
     }
 }

@@ -58,44 +58,59 @@ fn of_driver(serves: Result<Version, DeviceError>) -> Check {
 pub const GPU: &str = "GPU";
 
 pub fn all_cards() -> Vec<Check> {
-    match known(cards(), bus::cards(), env::var("CUDA_VISIBLE_DEVICES").ok().as_deref()) {
+    match known(cards(), &bus::cards(), env::var("CUDA_VISIBLE_DEVICES").ok().as_deref()) {
         Ok(cards) => cards.iter().map(card).collect(),
         Err(check) => vec![check],
     }
 }
 
 /// The cards that there are, or what is found instead. A driver that is there and refuses is told from a machine without
-/// a GPU, also where it says itself that there is none, while the machine's bus has one.
+/// a GPU, also where it says itself that there is none, while the machine's bus has one; so is a card without a driver.
 fn known(
     cards: Result<Vec<Card>, DeviceError>,
-    on_bus: usize,
+    on_bus: &[String],
     visible: Option<&str>,
 ) -> Result<Vec<Card>, Check> {
     let why = match cards {
         Ok(cards) if !cards.is_empty() => return Ok(cards),
-        Err(DeviceError::NoDriver(NoDriver::NotFound)) => {
-            return Err(Check::not_run(GPU, "there is no driver to ask"));
-        }
+        Err(DeviceError::NoDriver(NoDriver::NotFound)) => return Err(without_driver(on_bus)),
         Ok(_) => DeviceError::NoGpu,
         Err(error) => error,
     };
     Err(match (&why, visible) {
         (DeviceError::NoGpu, Some(visible)) => {
             let why = format!("{why}; CUDA_VISIBLE_DEVICES is {visible:?}");
-            if on_bus == 0 || hides_all(visible) {
+            if on_bus.is_empty() || hides_all(visible) {
                 return Err(Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without"));
             }
-            let why = format!("{why}, and the machine has {on_bus} of NVIDIA's");
+            let why = format!("{why}, and the machine has {}", of_nvidia(on_bus));
             Check::fails(
                 GPU,
                 why,
                 format!("name GPUs of `nvidia-smi` in CUDA_VISIBLE_DEVICES, or {ASK_THE_DRIVER}"),
             )
         }
-        (DeviceError::NoGpu, None) if on_bus == 0 => Check::absent(GPU, why.to_string(), ASK_THE_DRIVER),
-        (DeviceError::NoGpu, None) => broken(format!("{why}, but the machine has {on_bus} of NVIDIA's")),
+        (DeviceError::NoGpu, None) if on_bus.is_empty() => {
+            Check::absent(GPU, why.to_string(), ASK_THE_DRIVER)
+        }
+        (DeviceError::NoGpu, None) => broken(format!("{why}, but the machine has {}", of_nvidia(on_bus))),
         _ => broken(why),
     })
+}
+
+fn without_driver(on_bus: &[String]) -> Check {
+    if on_bus.is_empty() {
+        return Check::not_run(GPU, "there is no driver to ask");
+    }
+    let found = format!("the machine has {}, and no driver for it", of_nvidia(on_bus));
+    let way_out = "install NVIDIA's driver; a container has to be started with the GPUs (`docker run --gpus all`); needed for \
+                   --device cuda only; --device cpu does without";
+    Check::fails(GPU, found, way_out)
+}
+
+/// `1 of NVIDIA's: 0000:01:00.0 (10de:2330)`.
+fn of_nvidia(on_bus: &[String]) -> String {
+    format!("{} of NVIDIA's: {}", on_bus.len(), on_bus.join(", "))
 }
 
 /// Whether a list of GPUs names none, and means that: it counts up to the first entry that is no GPU. A scheduler says
@@ -225,22 +240,33 @@ mod tests {
 
     #[test]
     fn a_driver_that_refuses_is_told_from_a_machine_without_a_gpu() {
-        let standing = |cards: Result<Vec<Card>, DeviceError>, on_bus, visible| {
-            known(cards, on_bus, visible).unwrap_err().standing
+        let on_bus = ["0000:01:00.0 (10de:2330)".to_owned()];
+        let standing = |cards: Result<Vec<Card>, DeviceError>, count: usize, visible| {
+            known(cards, &on_bus[..count], visible).unwrap_err().standing
         };
         let (absent, fails) = (Standing::Absent, Standing::Fails);
-        assert_eq!(standing(Err(NoDriver::NotFound.into()), 1, None), Standing::NotRun);
+        assert_eq!(standing(Err(NoDriver::NotFound.into()), 0, None), Standing::NotRun);
         assert_eq!(standing(Err(DeviceError::NoGpu), 0, None), absent);
         for hidden in ["", "-1", "-1,0", "NoDevFiles"] {
             assert_eq!(standing(Ok(Vec::new()), 1, Some(hidden)), absent, "{hidden}");
         }
         assert_eq!(standing(Err(DeviceError::NoGpu), 0, Some("0")), absent, "none on the bus");
-        let unseen = known(Err(DeviceError::NoGpu), 1, Some("0")).unwrap_err();
+        let unseen = known(Err(DeviceError::NoGpu), &on_bus, Some("0")).unwrap_err();
         assert_eq!(unseen.standing, fails, "a scheduler names one, and the bus has it");
         assert!(unseen.found.contains("\"0\"") && unseen.found.contains("has 1"), "{unseen:?}");
         assert_eq!(standing(Err(DeviceError::NoGpu), 1, None), fails, "the bus has one");
         assert_eq!(standing(Err(DeviceError::StubDriver), 0, Some("0")), fails);
-        assert_eq!(known(Ok(two_cards().to_vec()), 0, None).unwrap().len(), 2);
+        assert_eq!(known(Ok(two_cards().to_vec()), &[], None).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_card_without_a_driver_fails_and_is_named() {
+        let on_bus = ["0000:01:00.0", "0000:41:00.0"].map(|place| format!("{place} (10de:2330)"));
+        let check = known(Err(NoDriver::NotFound.into()), &on_bus, None).unwrap_err();
+        assert_eq!((check.standing, check.needed), (Standing::Fails, false));
+        let named = "2 of NVIDIA's: 0000:01:00.0 (10de:2330), 0000:41:00.0 (10de:2330), and no driver";
+        assert!(check.found.contains(named), "{check:?}");
+        assert!(check.way_out.is_some_and(|way_out| way_out.contains("install NVIDIA's driver")));
     }
 
     #[test]
