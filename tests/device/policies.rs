@@ -64,7 +64,8 @@ fn measured(device: Device, checkpoint: CheckpointPolicy) -> Outcome<Measured> {
 fn step_ms(kept: &Kept) -> Outcome<f64> {
     let run = kept.run.as_ref().ok_or("the run has no row")?;
     let steps: Vec<StepRow> = kept.steps.iter().map(|records| records.step.clone()).collect();
-    let cycles = Cycles::of(&run.step_spans(&steps));
+    let between = kept.steps.iter().flat_map(|records| &records.phases).collect();
+    let cycles = Cycles::of(&run.step_spans(&steps, &between));
     if !cycles.told {
         return Err("no step is known to have waited for the device".into());
     }

@@ -27,9 +27,10 @@ fn every_version_opens_and_holds_what_was_put_in() {
         let name = format!("v{version}");
         let dir = datasets().join(&name);
         let run = rows::run(&name, RunStatus::Complete);
-        // Came with version 3.
+        // Came with version 3, and with version 4.
         let reference_rates = run.reference_rates.clone().filter(|_| version >= 3);
-        let run = RunRow { schema_version: version, reference_rates, ..run };
+        let steps = run.steps.filter(|_| version >= 4);
+        let run = RunRow { schema_version: version, reference_rates, steps, ..run };
         assert_eq!(Dataset::open(&dir).unwrap().run(), &run);
         // What versions 2 to 4 added to the other tables is null here, as version 1 reads.
         assert_eq!(Rows::read(&dir), Rows::of(0..STEPS));

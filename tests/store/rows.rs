@@ -131,7 +131,7 @@ pub fn step(step: i64) -> StepRows {
         sync_ns: None,
         launch_ns: None,
         lead_ns: None,
-        optimizer_calls: Some(1),
+        optimizer_calls: None,
     };
     (row, phases, moments(step, &mut dice), lifetimes(step, &mut dice))
 }
