@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use stepledger::plan::{Measured, Request, plan};
 use stepledger::probe::Options;
 use stepledger::record::{
-    AllocationRow, BetweenRecords, BetweenSteps, RunRow, Sink, SinkError, StepRecords, StepRow,
+    AllocationRow, BetweenRecords, RunRow, Sink, SinkError, StepPhases, StepRecords, StepRow,
 };
 use stepledger::stats::median;
 use stepledger::train::{CheckpointPolicy, Config, train};
@@ -91,7 +91,7 @@ fn run(checkpoint: CheckpointPolicy, batch: i64, steps: i64) -> Result<Measured,
     let kept = Rc::new(RefCell::new(Vec::new()));
     let options = Options::new(config.model.as_str()).config(settings).warmup(config.warmup);
     let run = train(&config, options, Keeper(kept.clone()), &mut |_| (), &AtomicBool::new(false))?;
-    Ok(Measured::of(&run, &kept.take(), &BetweenSteps::default()))
+    Ok(Measured::of(&run, &kept.take(), &StepPhases::default()))
 }
 
 /// Keeps the steps' rows.

@@ -121,9 +121,9 @@ fn listed(dir: &Path, host: Option<&str>) -> ListedRun {
 }
 
 fn rated(glance: &Glance) -> Vec<RatedStep> {
-    let Glance { run, steps, between } = glance;
+    let Glance { run, steps, phases } = glance;
     let rated = |step: &StepGlance| RatedStep {
-        span: run.step_span(step.into(), between),
+        span: run.step_span(step.into(), phases),
         tokens: step.tokens,
         peak_bytes: step.peak_bytes,
     };

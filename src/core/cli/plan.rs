@@ -264,8 +264,8 @@ fn read(dir: &Path) -> Result<Measured, StoreError> {
 /// What a plan takes from this run.
 pub fn measured_of(dataset: &Dataset) -> Result<Measured, StoreError> {
     let steps = dataset.steps()?;
-    let between = dataset.between(steps.iter().map(StepTiming::from))?;
-    Ok(Measured::of(dataset.run(), &steps, &between))
+    let phases = dataset.step_phases(steps.iter().map(StepTiming::from))?;
+    Ok(Measured::of(dataset.run(), &steps, &phases))
 }
 
 #[cfg(test)]

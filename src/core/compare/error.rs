@@ -63,17 +63,17 @@ pub enum Unusable {
     NoWholeCycle,
 
     #[error(
-        "no whole cycle lies within its measured steps, from one step in which the optimizer runs (and the device is waited \
-         for) to the next; run it with more --steps"
+        "no whole cycle lies within its measured steps, from one step in which the optimizer runs to the next, and from one \
+         wait for the device to the next; run it with more --steps"
     )]
     NoWholeUpdate,
 
     #[error(
-        "only {within} of {of} measured steps lie in whole cycles of {cycle} steps, from one {} to the next, and the others \
-         in longer or shorter ones; let it keep one rhythm",
+        "its steps lie in cycles of many lengths, from one {} to the next, of which none holds most of them: a few picked \
+         ones speak for no run; let it keep one rhythm",
         if *accumulates { "step with an optimizer" } else { "wait for the device" }
     )]
-    Uneven { within: usize, of: usize, cycle: usize, accumulates: bool },
+    Uneven { accumulates: bool },
 
     #[error("step {step} took {wall_ns} ns, which is no time; run it again")]
     NoTime { step: i64, wall_ns: i64 },

@@ -134,13 +134,12 @@ fn uneven(runs: &[&Repeat]) -> Option<String> {
 
 /// A side that updates its parameters in fewer steps does less in each.
 fn other_accumulation(base: &[&Repeat], candidate: &[&Repeat]) -> Option<String> {
-    let every =
-        |runs: &[&Repeat]| runs.iter().map(|run| if run.accumulates { run.time.cycle } else { 1 }).max();
+    let every = |runs: &[&Repeat]| runs.iter().filter_map(|run| run.steps_per_update).reduce(f64::max);
     let (base, candidate) = (every(base)?, every(candidate)?);
-    (base != candidate).then(|| {
+    ((base / candidate - 1.0).abs() > 1e-6).then(|| {
         format!(
-            "a cycle, from one run of the optimizer to the next, has {base} of the base's steps and {candidate} of the \
-             candidate's: a step of theirs is not the same work"
+            "the optimizer runs in one of {base} steps of the base, and in one of {candidate} of the candidate: a step of \
+             theirs is not the same work"
         )
     })
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::record::{
-    BetweenSteps, LackingSteps, Machine, Phase, ReferenceRates, RunRow, RunStatus, StepRow, Trace,
+    LackingSteps, Machine, Phase, ReferenceRates, RunRow, RunStatus, StepPhases, StepRow, Trace,
 };
 use crate::stats::{Cycles, median};
 use crate::theory::Checkpoint;
@@ -55,11 +55,10 @@ pub struct NotUsed {
 }
 
 impl Measured {
-    /// Sums up a run's rows; warm-up is left out. `between` are those of the `phases` table that ran between the steps, of
-    /// use only where [`RunRow::asks_between`] says so.
-    pub fn of(run: &RunRow, steps: &[StepRow], between: &BetweenSteps) -> Self {
+    /// Sums up a run's rows; warm-up is left out. The `phases` are of use only where [`RunRow::asks_phases`] says so.
+    pub fn of(run: &RunRow, steps: &[StepRow], phases: &StepPhases) -> Self {
         let lacks = run.lacks(steps.len());
-        let cycles = Cycles::of(&run.step_spans(steps, between));
+        let cycles = Cycles::of(&run.step_spans(steps, phases));
         let steps: Vec<&StepRow> = steps.iter().filter(|step| !step.warmup).collect();
         let middle = |value: fn(&StepRow) -> Option<f64>| {
             median(&steps.iter().filter_map(|step| value(step)).collect::<Vec<_>>())
@@ -132,7 +131,7 @@ mod tests {
             loss: (step % 4 == 3).then_some(1.0),
             ..StepRow::default()
         };
-        let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>(), &BetweenSteps::default());
+        let measured = Measured::of(&run, &(0..16).map(step).collect::<Vec<_>>(), &StepPhases::default());
         assert_eq!((measured.steps, measured.cycles, measured.step_ms), (12, 3, Some(10.0)));
     }
 
@@ -145,7 +144,7 @@ mod tests {
             step.wall_ns = if updates { 50_000_000 } else { 10_000_000 };
             step.optimizer_calls = Some(updates.into());
         }
-        let measured = Measured::of(&made.run, &made.steps, &BetweenSteps::default());
+        let measured = Measured::of(&made.run, &made.steps, &StepPhases::default());
         assert_eq!((measured.steps, measured.cycles, measured.step_ms), (40, 10, Some(20.0)));
     }
 
@@ -156,7 +155,7 @@ mod tests {
         let tokens = |count: Option<i64>| {
             let step = |step: &StepRow| StepRow { tokens: count, ..step.clone() };
             let steps: Vec<StepRow> = made.steps.iter().map(step).collect();
-            Measured::of(&made.run, &steps, &BetweenSteps::default()).tokens
+            Measured::of(&made.run, &steps, &StepPhases::default()).tokens
         };
         assert_eq!([Some(0), Some(64), None].map(tokens), [None, Some(64.0), None]);
     }

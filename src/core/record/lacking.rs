@@ -17,8 +17,19 @@ impl RunRow {
     /// The steps missing from this run, of which so many are there: though it may say that it is complete, a part of them
     /// may have been moved away since. `None` where none is missing, or nobody can tell: its row says how many there were.
     pub fn lacks(&self, there: usize) -> Option<LackingSteps> {
-        let (there, recorded) = (there as u64, u64::try_from(self.steps?).ok()?);
+        let recorded = self.steps.or_else(|| self.asked_for())?;
+        let (there, recorded) = (there as u64, u64::try_from(recorded).ok()?);
         (there < recorded).then_some(LackingSteps { there, recorded })
+    }
+
+    /// How many steps a toy model's run was asked for, of a version whose rows did not say how many it recorded. It is
+    /// known by its configuration, of fields that no other program has together.
+    fn asked_for(&self) -> Option<i64> {
+        let field = |name: &str| self.config.get(name);
+        let earlier = self.schema_version < 4 && self.status == RunStatus::Complete;
+        let is_toy = field("model")?.as_str()? == self.program && field("loader_delay_ms").is_some();
+        let (steps, warmup) = (field("steps")?.as_i64()?, field("warmup")?.as_i64()?);
+        (earlier && is_toy).then(|| steps.checked_add(warmup)).flatten()
     }
 
     /// The status to tell of this run, of which so many steps are there, and the reason: as its row has them, but
@@ -46,5 +57,28 @@ mod tests {
         let failed =
             RunRow { status: RunStatus::Failed, reason: Some("a fault".to_owned()), ..run(Some(110)) };
         assert_eq!(failed.told_status(90), ("failed", Some("a fault".to_owned())));
+    }
+
+    #[test]
+    fn of_earlier_versions_the_toy_models_tell_what_they_were_asked_for() {
+        let config = serde_json::json!({ "model": "mlp", "steps": 100, "warmup": 10, "loader_delay_ms": 0 });
+        let config = config.as_object().unwrap().clone();
+        let run = Made::default().tables("a", 0).run;
+        let earlier = RunRow {
+            schema_version: 3,
+            steps: None,
+            program: "mlp".to_owned(),
+            config: config.clone(),
+            ..run
+        };
+        let lacks = |run: RunRow| run.lacks(90).map(|lacks| lacks.recorded);
+        assert_eq!(lacks(earlier.clone()), Some(110));
+        for other in [
+            RunRow { schema_version: 4, ..earlier.clone() },
+            RunRow { program: "mine".to_owned(), ..earlier.clone() },
+            RunRow { config: [("steps".to_owned(), 100.into())].into_iter().collect(), ..earlier },
+        ] {
+            assert_eq!(lacks(other), None);
+        }
     }
 }

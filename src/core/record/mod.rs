@@ -33,7 +33,7 @@ pub use rows::{
 };
 pub use shell::shell_word;
 pub use sink::{BetweenRecords, MANY_LIFETIMES, Sink, SinkError, StepRecords};
-pub use step_spans::{BetweenSteps, StepTiming};
+pub use step_spans::{StepPhases, StepTiming};
 pub use words::{
     Category, Detail, EvidenceLevel, Moment, Phase, RECOMPUTE, RunStatus, SpanKind, Trace, UnknownWord,
 };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{PhaseRow, RunRow, SpanKind, StepRow};
+use super::{Phase, PhaseRow, RunRow, SpanKind, StepRow};
 use crate::stats::StepSpan;
 
 /// What a row of the `steps` table says of the step's time.
@@ -26,40 +26,51 @@ impl From<&StepRow> for StepTiming {
     }
 }
 
-/// How long what ran between the steps took, by the step that came next.
+/// What the `phases` table says of the steps' times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BetweenSteps(HashMap<i64, i64>);
+pub struct StepPhases {
+    /// How long what ran between the steps took, by the step that came next.
+    between_ns: HashMap<i64, i64>,
+    /// Whether the optimizer ran, of each step that has a phase.
+    updated: HashMap<i64, bool>,
+}
 
-impl BetweenSteps {
-    /// From rows of the `phases` table: of each its step, its kind and its time in nanoseconds.
-    pub fn of(rows: impl Iterator<Item = (i64, SpanKind, i64)>) -> Self {
-        let mut between = BetweenSteps::default();
-        for (next_step, _, ns) in rows.filter(|(_, kind, _)| *kind == SpanKind::Between) {
-            *between.0.entry(next_step).or_default() += ns;
+impl StepPhases {
+    /// From rows of the table: of each its step, its kind, its phase and its time in nanoseconds.
+    pub fn of(rows: impl Iterator<Item = (i64, SpanKind, Phase, i64)>) -> Self {
+        let mut told = StepPhases::default();
+        for (step, kind, phase, ns) in rows {
+            match kind {
+                SpanKind::Between => *told.between_ns.entry(step).or_default() += ns,
+                SpanKind::Phase if phase != Phase::Validation => {
+                    *told.updated.entry(step).or_default() |= phase == Phase::Optimizer;
+                }
+                _ => {}
+            }
         }
-        between
+        told
     }
 
-    fn after(&self, step: i64) -> i64 {
-        step.checked_add(1).and_then(|next| self.0.get(&next).copied()).unwrap_or_default()
+    fn between_after(&self, step: i64) -> i64 {
+        step.checked_add(1).and_then(|next| self.between_ns.get(&next).copied()).unwrap_or_default()
     }
 }
 
-impl<'a> FromIterator<&'a PhaseRow> for BetweenSteps {
+impl<'a> FromIterator<&'a PhaseRow> for StepPhases {
     fn from_iter<T: IntoIterator<Item = &'a PhaseRow>>(rows: T) -> Self {
-        BetweenSteps::of(rows.into_iter().map(|row| (row.step, row.kind, row.total_ns)))
+        StepPhases::of(rows.into_iter().map(|row| (row.step, row.kind, row.phase, row.total_ns)))
     }
 }
 
 impl RunRow {
-    /// The times of a run's steps, in order. What ran `between` them is asked for only where
-    /// [`asks_between`](RunRow::asks_between) says so.
-    pub fn step_spans(&self, steps: &[StepRow], between: &BetweenSteps) -> Vec<StepSpan> {
-        steps.iter().map(|step| self.step_span(step.into(), between)).collect()
+    /// The times of a run's steps, in order. The `phases` are asked only where [`asks_phases`](RunRow::asks_phases) says so.
+    pub fn step_spans(&self, steps: &[StepRow], phases: &StepPhases) -> Vec<StepSpan> {
+        steps.iter().map(|step| self.step_span(step.into(), phases)).collect()
     }
 
     /// That of one, from what a row has of it.
-    pub fn step_span(&self, step: StepTiming, between: &BetweenSteps) -> StepSpan {
+    pub fn step_span(&self, step: StepTiming, phases: &StepPhases) -> StepSpan {
+        let told = step.optimizer_calls.map(|calls| calls > 0);
         StepSpan {
             step: step.step,
             warmup: step.warmup,
@@ -68,15 +79,16 @@ impl RunRow {
             begin_ns: self.since_start_ns(step.started_at),
             wall_ns: step.wall_ns,
             lead_ns: step.lead_ns,
-            updated: step.optimizer_calls.map(|calls| calls > 0),
-            between_ns: between.after(step.step),
+            updated: told.or_else(|| phases.updated.get(&step.step).copied()),
+            between_ns: phases.between_after(step.step),
         }
     }
 
-    /// Whether the time of one of these steps depends on what ran between them: a device computed beside the host, and when
-    /// it was through with the step is not known.
-    pub fn asks_between(&self, mut steps: impl Iterator<Item = StepTiming>) -> bool {
-        self.computes_beside_host() && steps.any(|step| step.lead_ns.is_none())
+    /// Whether the time of one of these steps depends on its phases, or on what ran between: its row does not say whether
+    /// the optimizer ran (those of earlier versions do not), or when a device beside the host was through with it.
+    pub fn asks_phases(&self, mut steps: impl Iterator<Item = StepTiming>) -> bool {
+        let beside_host = self.computes_beside_host();
+        steps.any(|step| step.optimizer_calls.is_none() || beside_host && step.lead_ns.is_none())
     }
 
     /// Whether a device computes beside the host, and may go on when a step has ended there.
@@ -93,5 +105,31 @@ impl RunRow {
     /// Nanoseconds from the run's start to an instant, to the microsecond that is kept of both.
     fn since_start_ns(&self, at: DateTime<Utc>) -> i64 {
         1000 * (at - self.started_at).num_microseconds().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::made_up::Made;
+
+    #[test]
+    fn whether_the_optimizer_ran_is_told_by_the_phases_where_the_row_does_not() {
+        let run = Made::default().tables("a", 0).run;
+        let rows = [
+            (0, SpanKind::Phase, Phase::Forward, 5),
+            (1, SpanKind::Phase, Phase::Forward, 5),
+            (1, SpanKind::Phase, Phase::Optimizer, 5),
+            (2, SpanKind::Scope, Phase::Optimizer, 5),
+            (3, SpanKind::Phase, Phase::Validation, 5),
+        ];
+        let phases = StepPhases::of(rows.into_iter());
+        let step = |step, optimizer_calls| StepRow { step, optimizer_calls, ..StepRow::default() };
+        let updated = |row: StepRow| run.step_span((&row).into(), &phases).updated;
+        let told = (0..4).map(|number| updated(step(number, None))).collect::<Vec<_>>();
+        assert_eq!(told, [Some(false), Some(true), None, None]);
+        assert_eq!(updated(step(1, Some(0))), Some(false), "its own word counts");
+        let asks = |calls| run.asks_phases([(&step(0, calls)).into()].into_iter());
+        assert_eq!((asks(None), asks(Some(0))), (true, false));
     }
 }

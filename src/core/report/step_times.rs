@@ -21,6 +21,8 @@ pub struct StepSummary {
     pub cycles: usize,
     /// Whether the optimizer runs in some of the steps alone, which end a cycle then.
     pub accumulates: bool,
+    /// Steps in cycles that are longer or shorter than most, which are left out.
+    pub uneven_steps: usize,
     pub median_ms: Option<f64>,
     /// The middle half lies between these two.
     pub q1_ms: Option<f64>,
@@ -175,6 +177,7 @@ impl<'a> StepTimes<'a> {
             cycle_steps: (told && length > 0).then_some(length),
             cycles: self.cycles.count(),
             accumulates: self.cycles.accumulates,
+            uneven_steps: self.cycles.uneven_steps,
             median_ms: quantile(&times, 0.5),
             q1_ms: quantile(&times, 0.25),
             q3_ms: quantile(&times, 0.75),

@@ -34,15 +34,19 @@ fn unsteady(scatter: f64) -> String {
 
 /// Why the steps that were measured do not tell how long one takes.
 fn no_time(step: &StepSummary) -> &'static str {
-    match (step.n, step.accumulates) {
-        (0, _) => "No measured step.",
-        (_, false) => {
+    match (step.n, step.uneven_steps, step.accumulates) {
+        (0, ..) => "No measured step.",
+        (_, 1.., _) => {
+            "No step time: the steps lie in cycles of many lengths, from one wait for the device or one step with an optimizer \
+             to the next, and of none are most."
+        }
+        (.., false) => {
             "No step time: it is known from one wait for the device to the next, and no such cycle lies within the measured \
              steps. Lower --sync-every, or measure more steps."
         }
-        (_, true) => {
-            "No step time: it is known from one step in which the optimizer runs to the next, and no such cycle lies within \
-             the measured steps. Measure more steps."
+        (.., true) => {
+            "No step time: it is known from one step in which the optimizer runs to the next, and from one wait for the \
+             device to the next, and no such cycle lies within the measured steps. Measure more steps."
         }
     }
 }
@@ -63,8 +67,17 @@ fn which(summary: &Summary) -> String {
         }
         (None, 1, 1) => format!("1 step{of_host}"),
         (None, 1, n) => format!("median of {n} steps{middle}{of_host}"),
-        (None, steps, 1) => format!("1 cycle of {steps} steps, {}", from_to(step)),
-        (None, steps, n) => format!("median of {n} cycles of {steps} steps, {}{middle}", from_to(step)),
+        (None, steps, 1) => format!("1 cycle of {steps} steps, {}{}", from_to(step), left_out(step)),
+        (None, steps, n) => {
+            format!("median of {n} cycles of {steps} steps, {}{middle}{}", from_to(step), left_out(step))
+        }
+    }
+}
+
+fn left_out(step: &StepSummary) -> String {
+    match step.uneven_steps {
+        0 => String::new(),
+        uneven => format!("; {uneven} of {} steps in other cycles left out", step.n),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::cycle_ends::Ends;
 use super::{StepSpan, median};
 
 /// The stretches of a run over which a step's time is known.
@@ -10,17 +11,19 @@ use super::{StepSpan, median};
 /// A GPU works behind the host: a step that does not wait for it ends when its work has been handed over, and one that
 /// does pays for all those before. So only the time from one such wait to the next is that of the steps between, and only
 /// for all of them together. A loop that begins a step for each micro-batch runs the optimizer in some of its steps alone:
-/// what a step takes is known of all together from one such step to the next.
+/// what a step takes is known of all together from one such step to the next, or from one wait to the next that lies as many
+/// steps behind it.
 ///
 /// - **Formula:** a stretch begins with the first step after one that waited, and ends with the next that waits; where the
-///   optimizer runs in some of the measured steps and not in others, only with one in which it runs, too. Its time is
-///   the sum of its steps' ([`StepSpan::time_ns`]): that in which a step of it was under way, on the host or on the device,
+///   optimizer runs in some of the measured steps and not in others, with the next that waits equally many steps after the
+///   optimizer ran. Its time is the sum of its steps' ([`StepSpan::time_ns`]): that in which a step of it was under way, on the host or on the device,
 ///   which may go on when the host has waited, at the optimizer for one. What lies between steps when the device is through
 ///   is none's. Kept are the measured ones of the commonest length, of two as common the longer: a lone step after a wait
 ///   finds an idle device, and is another quantity than one of many.
 /// - **Assumption:** the steps are in their order, and all there: a stretch in which a number is missing is not whole, nor is
 ///   one on a device of its own that begins after such a gap, as the missing step need not have waited.
-/// - **Abstains** (no cycle) where no measured stretch is whole. Where no step of the run is known to have waited, each step is a
+/// - **Abstains** (no cycle) where no measured stretch is whole, and where most steps of those that are lie in stretches of
+///   other lengths: a few picked ones speak for no run. Where no step of the run is known to have waited, each step is a
 ///   cycle by itself, and [`told`](Cycles::told) is false: its time is the host's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cycles {
@@ -30,8 +33,10 @@ pub struct Cycles {
     pub told: bool,
     /// Whether it is the optimizer, too, that ends a cycle.
     pub accumulates: bool,
-    /// Measured steps in whole stretches of another length, which are left out.
+    /// Measured steps in whole stretches of another length, which are left out; where there is no cycle, of all lengths.
     pub uneven_steps: usize,
+    /// How many of the steps in cycles have the optimizer.
+    pub updates: usize,
     /// The place of the first step of each, in order.
     begins: Vec<usize>,
     /// Of every step of the run.
@@ -47,22 +52,27 @@ impl Cycles {
             return Cycles::new(steps, usize::from(!begins.is_empty()), begins.is_empty(), begins);
         }
         let ends = Ends::of(steps);
-        let mut whole = ends.stretches(steps);
+        let mut whole = ends.stretches();
         whole.retain(|stretch| stretch.clone().all(|at| measured(&at)));
-        let length = commonest(whole.iter().map(Range::len)).unwrap_or(0);
-        let (even, uneven): (Vec<_>, Vec<_>) = whole.into_iter().partition(|stretch| stretch.len() == length);
-        let begins = even.iter().map(|stretch| stretch.start).collect();
+        let mut length = commonest(whole.iter().map(Range::len)).unwrap_or(0);
+        let of_all: usize = whole.iter().map(Range::len).sum();
+        whole.retain(|stretch| stretch.len() == length);
+        if 2 * whole.len() * length < of_all {
+            (whole, length) = (Vec::new(), 0);
+        }
+        let begins = whole.iter().map(|stretch| stretch.start).collect();
         Cycles {
             accumulates: ends.accumulates,
-            uneven_steps: uneven.iter().map(Range::len).sum(),
+            uneven_steps: of_all - whole.len() * length,
+            updates: whole.into_iter().flatten().filter(|&at| steps[at].updated == Some(true)).count(),
             ..Cycles::new(steps, length, true, begins)
         }
     }
 
     /// One step, whatever its place in a cycle.
     pub fn alone(steps: &[StepSpan], place: usize) -> Self {
-        let waits = Ends { accumulates: false };
-        let told = steps.get(place).is_some_and(|step| waits.with(step) && waits.before(steps, place));
+        let waits = Ends::waits(steps);
+        let told = place < steps.len() && waits.with(place) && waits.before(place);
         Cycles::new(steps, 1, told, vec![place])
     }
 
@@ -72,7 +82,12 @@ impl Cycles {
             false => step.wall_ns,
         };
         let times_ns = steps.iter().enumerate().map(time_ns).collect();
-        Cycles { length, told, accumulates: false, uneven_steps: 0, begins, times_ns }
+        Cycles { length, told, accumulates: false, uneven_steps: 0, updates: 0, begins, times_ns }
+    }
+
+    /// In one of how many steps the optimizer runs. `None` where it does in none of those in cycles.
+    pub fn steps_per_update(&self) -> Option<f64> {
+        (self.updates > 0).then(|| (self.count() * self.length) as f64 / self.updates as f64)
     }
 
     pub fn count(&self) -> usize {
@@ -118,48 +133,6 @@ impl Cycles {
     ) -> Option<f64> {
         let ratio = |(value, of): (Option<f64>, Option<f64>)| Some(value? / of?);
         median(&self.means(value).into_iter().zip(self.means(of)).filter_map(ratio).collect::<Vec<_>>())
-    }
-}
-
-/// What ends a stretch of a run.
-#[derive(Debug, Clone, Copy)]
-struct Ends {
-    /// The optimizer runs in some of the measured steps and not in others: one in which it does not ends none.
-    accumulates: bool,
-}
-
-impl Ends {
-    fn of(steps: &[StepSpan]) -> Self {
-        let any = |updated| steps.iter().any(|step| !step.warmup && step.updated == Some(updated));
-        Ends { accumulates: any(true) && any(false) }
-    }
-
-    fn with(self, step: &StepSpan) -> bool {
-        step.waited && (!self.accumulates || step.updated == Some(true))
-    }
-
-    /// Whether a stretch begins with the step at this place: right after one that ended one, or as the first of all. Where
-    /// nothing goes on beside the host or accumulates, each step stands for itself.
-    fn before(self, steps: &[StepSpan], at: usize) -> bool {
-        let step = &steps[at];
-        match at.checked_sub(1).map(|before| &steps[before]) {
-            _ if !step.beside_host && !self.accumulates => true,
-            Some(before) => self.with(before) && step.follows(before),
-            None => step.step == 0,
-        }
-    }
-
-    /// The stretches, with all their steps. What comes after the last one is left out.
-    fn stretches(self, steps: &[StepSpan]) -> Vec<Range<usize>> {
-        let mut stretches = Vec::new();
-        // Where the one in progress began, while that is known.
-        let mut begin = None;
-        for at in 0..steps.len() {
-            let goes_on = || begin.filter(|_| steps[at].follows(&steps[at - 1]));
-            begin = if self.before(steps, at) { Some(at) } else { goes_on() };
-            stretches.extend(begin.filter(|_| self.with(&steps[at])).map(|begin| begin..at + 1));
-        }
-        stretches
     }
 }
 

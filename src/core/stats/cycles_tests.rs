@@ -157,13 +157,41 @@ fn a_cycle_of_accumulation_that_lacks_a_step_is_not_whole() {
     assert_eq!(times(&spans), [10; 3], "whether the missing one ended a cycle is not known");
 }
 
-/// The host waits in every third step, the optimizer runs in every second: both in every sixth.
+/// Of a device that is waited for in steps of which the optimizer runs in others.
+fn accumulating(count: usize, waits: impl Fn(usize) -> bool, updated: impl Fn(i64) -> bool) -> Vec<StepSpan> {
+    let turns: Vec<Turn> = (0..count).map(|at| Turn { waits: waits(at), ..BOUND_BY_DEVICE }).collect();
+    let mut spans = spans(&turns);
+    spans.iter_mut().for_each(|span| span.updated = Some(updated(span.step)));
+    spans
+}
+
+fn lengths(spans: &[StepSpan]) -> (usize, usize, Option<f64>) {
+    let cycles = Cycles::of(spans);
+    (cycles.length, cycles.count(), cycles.steps_per_update())
+}
+
 #[test]
 fn a_cycle_of_accumulation_is_whole_when_the_device_was_waited_for() {
-    let turns: Vec<Turn> = (0..19).map(|at| Turn { waits: at % 3 == 2, ..BOUND_BY_DEVICE }).collect();
-    let mut spans = spans(&turns);
-    spans.iter_mut().for_each(|span| span.updated = Some(span.step % 2 == 1));
-    assert_eq!((Cycles::of(&spans).length, times(&spans).len()), (6, 3));
+    // The host waits in every third step, the optimizer runs in every second: both in every sixth.
+    let spans = accumulating(19, |at| at % 3 == 2, |step| step % 2 == 1);
+    assert_eq!(lengths(&spans), (6, 3, Some(2.0)));
+    // They never meet: from a wait to the next that lies as many steps behind the optimizer.
+    let spans = accumulating(400, |at| at % 10 == 0, |step| step % 4 == 3);
+    assert_eq!(lengths(&spans), (20, 19, Some(4.0)));
+    let spans = accumulating(400, |at| at % 4 == 1, |step| step % 4 == 3);
+    assert_eq!(lengths(&spans), (4, 99, Some(4.0)));
+}
+
+#[test]
+fn a_run_of_no_rhythm_has_no_cycle() {
+    // Longer and longer.
+    let at_squares = |step: i64| (0..20).any(|n| n * n + 1 == step);
+    let cycles = Cycles::of(&micro_steps(300, at_squares));
+    assert_eq!((cycles.count(), cycles.length), (0, 0));
+    assert!(cycles.uneven_steps > 200, "{}", cycles.uneven_steps);
+    let waits =
+        spans(&(0..300).map(|at| Turn { waits: at_squares(at), ..BOUND_BY_DEVICE }).collect::<Vec<_>>());
+    assert_eq!(Cycles::of(&waits).count(), 0);
 }
 
 fn turn() -> impl Strategy<Value = Turn> {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod cycle_ends;
 mod cycles;
 #[cfg(test)]
 mod cycles_tests;

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::Damage;
 use super::schema::Stamp;
 use crate::record::{
-    BetweenSteps, ByCategory, Category, DeviceFacts, FailedAllocation, LedgerMoment, Machine, Moment, Phase,
-    RunRow, RunStatus, SpanKind, Trace,
+    ByCategory, Category, DeviceFacts, FailedAllocation, LedgerMoment, Machine, Moment, Phase, RunRow,
+    RunStatus, SpanKind, StepPhases, Trace,
 };
 
 /// [`RunRow`] without the stamp's columns, the machine's and the device's fields beside the others, `config` and
@@ -200,9 +200,9 @@ pub struct PhaseTime {
     pub total_ns: i64,
 }
 
-impl<'a> FromIterator<&'a PhaseTime> for BetweenSteps {
+impl<'a> FromIterator<&'a PhaseTime> for StepPhases {
     fn from_iter<T: IntoIterator<Item = &'a PhaseTime>>(rows: T) -> Self {
-        BetweenSteps::of(rows.into_iter().map(|row| (row.step, row.kind, row.total_ns)))
+        StepPhases::of(rows.into_iter().map(|row| (row.step, row.kind, row.phase, row.total_ns)))
     }
 }
 

@@ -5,15 +5,15 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::{Dataset, StoreError};
-use crate::record::{BetweenSteps, RunRow, StepTiming};
+use crate::record::{RunRow, StepPhases, StepTiming};
 
 /// A run's row, and a few columns of its steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Glance {
     pub run: RunRow,
     pub steps: Vec<StepGlance>,
-    /// Empty where no step's time depends on it.
-    pub between: BetweenSteps,
+    /// Empty where no step's time depends on them.
+    pub phases: StepPhases,
 }
 
 /// A step, as far as a list of runs goes.
@@ -41,6 +41,6 @@ impl From<&StepGlance> for StepTiming {
 pub fn glance(dir: &Path) -> Result<Glance, StoreError> {
     let dataset = Dataset::open(dir)?;
     let steps: Vec<StepGlance> = dataset.rows(None)?;
-    let between = dataset.between(steps.iter().map(StepTiming::from))?;
-    Ok(Glance { run: dataset.run().clone(), steps, between })
+    let phases = dataset.step_phases(steps.iter().map(StepTiming::from))?;
+    Ok(Glance { run: dataset.run().clone(), steps, phases })
 }

@@ -8,7 +8,7 @@ use super::schema::Table;
 use super::writer::{OPEN_ALLOCATIONS_FILE, RUN_FILE};
 use super::{StoreError, decode};
 use crate::record::{
-    AllocationRow, BetweenSteps, LedgerMoment, PhaseRow, RunRow, SCHEMA_VERSION, StepRow, StepTiming,
+    AllocationRow, LedgerMoment, PhaseRow, RunRow, SCHEMA_VERSION, StepPhases, StepRow, StepTiming,
 };
 
 /// One run's dataset. Of a run that still goes on it shows what was flushed when it was opened.
@@ -60,11 +60,11 @@ impl Dataset {
         self.rows(None)
     }
 
-    /// How long what ran between these steps took; reads nothing where no step's time depends on it.
-    pub fn between(&self, steps: impl Iterator<Item = StepTiming>) -> Result<BetweenSteps, StoreError> {
-        match self.run.asks_between(steps) {
+    /// What the phases say of these steps' times; reads nothing where none depends on it.
+    pub fn step_phases(&self, steps: impl Iterator<Item = StepTiming>) -> Result<StepPhases, StoreError> {
+        match self.run.asks_phases(steps) {
             true => Ok(self.phase_times()?.iter().collect()),
-            false => Ok(BetweenSteps::default()),
+            false => Ok(StepPhases::default()),
         }
     }
 
