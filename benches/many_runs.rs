@@ -41,12 +41,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn make(out: &Path, number: i64, batch: i64) {
     let mut run = RunRow {
         started_at: rows::instant(60_000_000 * number),
+        steps: Some(STEPS),
         ..rows::run(&format!("run-{batch}-{number:05}"), RunStatus::Complete)
     };
     run.config.insert("batch".to_owned(), batch.into());
     let mut writer = DatasetWriter::create(out, &run).unwrap();
     for step in 0..STEPS {
         let (mut row, phases, moments, _) = rows::step(step);
+        row.optimizer_calls = Some(1);
         row.wall_ns = row.wall_ns * batch / 8;
         row.peak_bytes = row.peak_bytes.map(|bytes| bytes * batch / 8);
         writer.push(row, phases, moments, Vec::new());
