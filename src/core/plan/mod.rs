@@ -31,6 +31,8 @@ mod lost;
 mod making;
 mod measured;
 mod missing;
+#[cfg(test)]
+mod never_slower;
 mod no_largest;
 mod notes;
 mod placement;
