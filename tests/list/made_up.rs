@@ -25,6 +25,8 @@ pub struct MadeUp {
     pub device: &'static str,
     /// All the memory of that device.
     pub memory_gib: Option<i64>,
+    /// What else its configuration says, as JSON.
+    pub further: &'static str,
 }
 
 impl MadeUp {
@@ -42,6 +44,7 @@ impl MadeUp {
             host: None,
             device,
             memory_gib: None,
+            further: "{}",
         }
     }
 
@@ -98,10 +101,13 @@ impl MadeUp {
         });
         if self.program == "gpt" {
             // As a toy model's own loop has it.
-            config["model"] = self.program.into();
+            let sizes = json!({ "model": "gpt", "layers": 4, "width": 128, "heads": 4, "seq": 64, "attention": "sdpa" });
+            config.as_object_mut().unwrap().extend(sizes.as_object().unwrap().clone());
             config["warmup"] = 1.into();
             config["loader_delay_ms"] = 0.into();
         }
+        let further: serde_json::Value = serde_json::from_str(self.further).unwrap();
+        config.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
         let memory_bytes = self.memory_gib.map(|gib| gib << 30);
         RunRow {
             schema_version: SCHEMA_VERSION,

@@ -297,6 +297,26 @@ fn what_is_asked_beside_runs_is_held_to_their_setting() {
     assert_eq!(code, Some(0), "{errors}");
 }
 
+/// Its names are those of the toy models, and what it says is no flag that anyone gave.
+#[test]
+fn a_program_of_ones_own_may_be_called_as_a_toy_model_is() {
+    let runs = Runs::new();
+    for (folder, further) in [
+        ("dtype", r#"{ "dtype": "float16", "width": 1000, "heads": 7 }"#),
+        ("model", r#"{ "model": "resnet", "device": "cpu" }"#),
+    ] {
+        for (id, batch) in [("a", 1), ("b", 2), ("c", 4)] {
+            MadeUp { program: "gpt", further, ..MadeUp::new(id, 0, batch) }.write(&runs.file(folder));
+        }
+        for flags in ["", "--checkpoint none"] {
+            let plan = plan(&runs, &format!("--capacity-mb 48 --from {folder} {flags}"));
+            assert_eq!(policy(&plan, "none")["source"], "fit", "{folder}");
+            let command = plan["best"]["command"].as_str().unwrap();
+            assert!(command.starts_with("gpt again, with batch"), "{folder}: {command}");
+        }
+    }
+}
+
 #[test]
 fn a_capacity_that_holds_the_parameters_only_is_answered_with_the_floor() {
     let (code, text, _) = outcome(&Runs::new(), "--capacity-mb 5");

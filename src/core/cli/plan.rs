@@ -21,12 +21,12 @@ use super::show::write_json;
 use super::terminal;
 use super::words::{bytes_of, mebibytes, one_of};
 use crate::plan::{
-    CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, plan as make, run_flags, some_of,
+    CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, is_toy, plan as make, run_flags,
+    some_of,
 };
 use crate::record::{Machine, ReferenceRates, StepTiming, Trace};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
-use crate::theory::ModelKind;
 
 const AFTER_HELP: &str = "\
 Without --from the answer comes from the toy models' closed forms alone: what fits is exact; how fast it is is not \
@@ -140,13 +140,15 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     Ok((Request { capacity_bytes, capacity_from, config, device, given, defaults, rates, runs }, unreadable))
 }
 
-/// Refuses what no run can be told together with the setting that this one, of a toy model, was made with.
+/// Refuses what no run can be told together with the setting that this one, of a toy model, was made with. Where
+/// nothing of that was asked for there is nothing to refuse.
 fn check_beside(
     run: &Measured,
     given: &Map<String, Value>,
     defaults: &Map<String, Value>,
 ) -> Result<(), String> {
-    if run.program.parse::<ModelKind>().is_err() {
+    let names_a_field = given.keys().any(|field| run.config.contains_key(field));
+    if !names_a_field || !is_toy(&run.program, &run.config) {
         return Ok(());
     }
     let mut config = run.config.clone();

@@ -14,7 +14,6 @@ use crate::plan::{Plan, Trial, Verified, run_flags, trials};
 use crate::record::{Trace, count, id_tail, id_time};
 use crate::store::Dataset;
 use crate::sweep::Program;
-use crate::theory::ModelKind;
 
 /// Enough for a median, few enough to wait for.
 const STEPS: &str = "20";
@@ -26,7 +25,7 @@ const WARMUP: &str = "3";
 /// For a program that is no toy model, and where a run leaves nothing to read. One that runs out of memory is a
 /// result.
 pub fn verify(plan: &Plan, defaults: &Map<String, Value>, out: &Path) -> anyhow::Result<Vec<Verified>> {
-    if let Some(program) = plan.base.program.as_ref().filter(|name| name.parse::<ModelKind>().is_err()) {
+    if let Some(program) = plan.base.program.as_ref().filter(|_| !plan.base.is_toy()) {
         return Err(Exit::input(format!(
             "--verify can run the toy models only: run {program} yourself with what the plan says, and plan again \
              with that run too"

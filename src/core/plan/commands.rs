@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use super::flags::run_flags;
 use super::making::Base;
 use crate::record::{Trace, shell_word};
-use crate::theory::ModelKind;
 
 /// Writes commands for one setting.
 pub struct Commands<'a> {
@@ -26,7 +25,7 @@ impl<'a> Commands<'a> {
     /// What to run for this batch and policy; of a program of the reader's own, in words.
     pub fn run(&self, batch: i64, checkpoint: Option<&str>) -> String {
         match &self.base.program {
-            Some(program) if program.parse::<ModelKind>().is_err() => {
+            Some(program) if !self.base.is_toy() => {
                 let policy = checkpoint.map(|policy| format!(", checkpoint {policy}")).unwrap_or_default();
                 format!("{program} again, with batch {batch}{policy}")
             }

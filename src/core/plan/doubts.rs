@@ -42,25 +42,6 @@ fn a_line_that_denies_time_is_said_and_the_policy_is_still_ranked() {
 }
 
 #[test]
-fn times_that_do_not_grow_with_the_batch_rank_nothing() {
-    let run = |policy: &str, batch, ms| Measured { step_ms: Some(ms), ..measured(policy, batch) };
-    let falling = vec![run("none", 2, 10.0), run("none", 4, 9.0)];
-    let alone = plan(&request(falling.clone(), 1_000_000)).unwrap();
-    let none = policy(&alone, "none");
-    let notes = none.notes.join("\n");
-    assert!(notes.contains("do not take longer") && !notes.contains("grow faster"), "{notes}");
-    assert_eq!((none.predicted_step_ms, none.predicted_tokens_per_s), (None, None));
-    let missing = |plan: &Plan, told: &str| plan.missing.iter().any(|line| line == told);
-    assert!(missing(&alone, "time of 1 policy whose runs do not tell it"), "{:?}", alone.missing);
-    // Beside one that has a time it is not ranked, however large its batch is.
-    let slow = vec![run("full", 2, 100.0), run("full", 4, 190.0)];
-    let both = plan(&request([falling, slow].concat(), 1_000_000)).unwrap();
-    assert_eq!(both.best.as_ref().unwrap().checkpoint.as_deref(), Some("full"));
-    let told = "time of 1 policy whose runs do not tell it; it is not ranked";
-    assert!(both.runner_up.is_none() && missing(&both, told), "{:?}", both.missing);
-}
-
-#[test]
 fn a_peak_beyond_the_runs_is_exact_only_where_theory_says_the_same() {
     let runs = |measured: fn(i64) -> Measured| [2, 4, 8].map(measured).into();
     let excluded = |runs, capacity| {

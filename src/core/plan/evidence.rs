@@ -30,9 +30,14 @@ impl<'r> Evidence<'r> {
         Evidence { checkpoint, runs, shape, peak, time, products }
     }
 
-    /// The peak at a batch: by the fit if it can tell a largest batch, else by theory.
+    /// The peak at a batch: by the fit if it can tell a largest batch, else by theory, else by the runs of this batch.
     pub fn peak_bytes(&self, batch: i64) -> Option<i64> {
-        self.fitted_at(batch).map(|peak| peak.bytes).or_else(|| self.theory_peak_bytes(batch))
+        let predicted = self.fitted_at(batch).map(|peak| peak.bytes);
+        predicted.or_else(|| self.theory_peak_bytes(batch)).or_else(|| self.measured_peak_bytes(batch))
+    }
+
+    fn measured_peak_bytes(&self, batch: i64) -> Option<i64> {
+        self.runs.iter().filter(|run| run.batch() == Some(batch)).filter_map(|run| run.peak_bytes).max()
     }
 
     fn theory_peak_bytes(&self, batch: i64) -> Option<i64> {
@@ -73,7 +78,7 @@ impl<'r> Evidence<'r> {
         plan.next_batch_peak_bytes =
             max_batch.filter(|&batch| batch < most).and_then(|batch| self.peak_bytes(batch + 1));
         plan.theory_max_batch = theory;
-        plan.faster = max_batch.and_then(|batch| self.faster_than(batch, capacity_bytes));
+        plan.faster = self.faster_than(max_batch, capacity_bytes);
         plan.notes = notes(self, &plan);
         plan
     }
@@ -143,16 +148,18 @@ impl<'r> Evidence<'r> {
         Some(flops / (products.tflop_s * 1e12) * 1e3)
     }
 
-    /// The fastest of the smaller batches that were measured, if it is faster for its size than the largest that fits.
-    fn faster_than(&self, max_batch: i64, capacity_bytes: i64) -> Option<AtBatch> {
+    /// The fastest of the smaller batches that were measured, if it is faster for its size than the largest that fits,
+    /// or if that, or its time, is not known.
+    fn faster_than(&self, max_batch: Option<i64>, capacity_bytes: i64) -> Option<AtBatch> {
         let time = self.time.as_ref()?;
         let each = |batch: i64| time.at(batch).map(|step| step.ms / batch as f64);
         let fits = |batch: &i64| self.peak_bytes(*batch).is_some_and(|peak| peak <= capacity_bytes);
-        let smaller = time.batches().filter(|&batch| batch < max_batch).filter(fits);
+        let smaller = time.batches().filter(|&batch| max_batch.is_none_or(|most| batch < most)).filter(fits);
         let rated = smaller.filter_map(|batch| Some((each(batch)?, batch)));
         // Of equals the larger, which has a step's fixed part for more.
         let (best, batch) = rated.min_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))?;
-        (best * (1.0 + LEAST_MARGIN) < each(max_batch)?).then(|| self.at(batch))
+        let largest = max_batch.and_then(each);
+        largest.is_none_or(|largest| best * (1.0 + LEAST_MARGIN) < largest).then(|| self.at(batch))
     }
 
     /// Tokens of a step for each of the batch; `None` where the runs do not say, or say different things.

@@ -37,7 +37,7 @@ pub(super) fn why_it_lost(by: RankedBy, best: &Candidate, second: &Candidate) ->
 
 /// How much of the capacity's batches each can have.
 fn room(best: &Candidate, second: &Candidate) -> String {
-    let largest = |candidate: &Candidate| candidate.policy.max_batch.unwrap_or(0);
+    let largest = |candidate: &Candidate| candidate.policy.max_batch.unwrap_or(candidate.at.batch);
     let (most, least) = (largest(best), largest(second));
     let smaller = if second.at.batch < least {
         format!(", is fastest at {} and", count(second.at.batch))

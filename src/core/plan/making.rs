@@ -162,13 +162,28 @@ fn base(request: &Request, run: Option<&Measured>) -> Base {
     Base { program: Some(run.program.clone()), device: run.device.clone(), trace: Some(run.trace), config }
 }
 
-/// The toy model's sizes; another program's configuration may look like one.
-fn shape(base: &Base) -> Option<Shape> {
-    let toy = |program: &String| program.parse::<ModelKind>().is_ok();
-    if !base.program.as_ref().is_none_or(toy) {
-        return None;
+impl Base {
+    /// Whether it is a setting of `stepledger run`.
+    pub fn is_toy(&self) -> bool {
+        self.program.as_ref().is_none_or(|program| is_toy(program, &self.config))
     }
-    let mut config = base.config.clone();
+}
+
+/// Whether this is one of the toy models, of which `stepledger run` is the program. Another program may have one's
+/// name, or a configuration that looks like one's.
+pub fn is_toy(program: &str, config: &Map<String, Value>) -> bool {
+    let mut config = config.clone();
+    // No theory covers it, but `run` has it.
+    config.shift_remove("dropout");
+    program.parse::<ModelKind>().is_ok() && shape_of(config).is_some()
+}
+
+/// The toy model's sizes, of any batch and policy.
+fn shape(base: &Base) -> Option<Shape> {
+    base.is_toy().then(|| shape_of(base.config.clone()))?
+}
+
+fn shape_of(mut config: Map<String, Value>) -> Option<Shape> {
     config.entry("batch").or_insert(1.into());
     config.insert("checkpoint".to_owned(), Checkpoint::None.to_string().into());
     Shape::of(&config)

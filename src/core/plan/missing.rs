@@ -24,9 +24,7 @@ pub fn missing(
         missing
             .push(format!("theory of {}: it is that of libtorch's CPU allocator and kernels", base.device));
     }
-    let unrated = policies.iter().filter(|policy| policy.max_batch.is_some_and(|batch| batch > 0));
-    let unrated = unrated.filter(|policy| policy.predicted_step_ms.is_none()).count();
-    if shape.is_some() && products.is_none() && unrated > 0 {
+    if shape.is_some() && products.is_none() && policies.iter().any(is_unrated) {
         missing.push(format!(
             "theory of time: what {} can do at most is not known; `stepledger calibrate` measures it",
             base.device
@@ -47,15 +45,18 @@ pub fn missing(
     missing
 }
 
+/// Whether something fits under this policy whose time is not known.
+fn is_unrated(policy: &PolicyPlan) -> bool {
+    policy.fastest().is_some_and(|at| at.predicted_step_ms.is_none())
+}
+
 /// Policies under which something fits that have no time: those that were not measured, and those whose runs do not tell
 /// it. Where no policy has one, they are ranked by what else is known.
 fn not_ranked(policies: &[PolicyPlan]) -> impl Iterator<Item = String> {
-    let none_is = policies.iter().all(|policy| policy.predicted_step_ms.is_none());
-    let timeless = |policy: &&PolicyPlan| {
-        policy.max_batch.is_some_and(|batch| batch > 0) && policy.predicted_step_ms.is_none()
-    };
+    let is_rated = |policy: &PolicyPlan| policy.fastest().is_some_and(|at| at.predicted_step_ms.is_some());
+    let none_is = !policies.iter().any(is_rated);
     let (measured, others): (Vec<_>, Vec<_>) =
-        policies.iter().filter(timeless).partition(|policy| policy.fit.is_some());
+        policies.iter().filter(|policy| is_unrated(policy)).partition(|policy| policy.fit.is_some());
     let told = [
         (others.len(), "that was not measured", "that were not measured"),
         (measured.len(), "whose runs do not tell it", "whose runs do not tell it"),

@@ -31,6 +31,8 @@ mod lost;
 mod making;
 mod measured;
 mod missing;
+#[cfg(test)]
+mod never_slower;
 mod no_largest;
 mod notes;
 mod placement;
@@ -47,7 +49,7 @@ pub(crate) use error::{more_than_told, some_of};
 pub use fit::{CONFIDENCE, FitQuality};
 pub use flags::run_flags;
 pub(crate) use making::CPU;
-pub use making::{Base, CapacityFrom, Plan, Request, plan};
+pub use making::{Base, CapacityFrom, Plan, Request, is_toy, plan};
 pub use measured::{Measured, NotUsed};
 pub use placement::{Placement, Segmented};
 pub use policy::{AtBatch, Extrapolates, PolicyPlan, Source, TimeSource};

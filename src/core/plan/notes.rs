@@ -15,7 +15,7 @@ pub fn notes(evidence: &Evidence, plan: &PolicyPlan) -> Vec<String> {
     // Doubts of a line that nothing rests on would only contradict what does.
     let fit = evidence.peak.as_ref().filter(|_| kink.is_none());
     let memory = fit.map(|fit| peak_notes(fit, plan)).unwrap_or_default();
-    let time = evidence.time.as_ref().zip(batch).map(|(time, batch)| time_notes(time, batch, plan));
+    let time = evidence.time.as_ref().map(|time| time_notes(time, batch, plan));
     memory.into_iter().chain(kink).chain(most_taken(evidence, plan)).chain(time.unwrap_or_default()).collect()
 }
 
@@ -87,23 +87,30 @@ fn kink_note(evidence: &Evidence, batch: i64) -> String {
     )
 }
 
-fn time_notes(time: &TimeFit, batch: i64, plan: &PolicyPlan) -> Vec<String> {
-    let mut notes = Vec::new();
-    if time.noise {
-        notes.push(
-            "steps do not take longer with the batch in these runs: their times are noise, and tell none of another \
-             batch; measure larger batches, or more steps"
-                .to_owned(),
-        );
-    }
+fn time_notes(time: &TimeFit, batch: Option<i64>, plan: &PolicyPlan) -> Vec<String> {
+    let mut notes: Vec<String> = time.flat.then(|| flat_note(plan)).into_iter().collect();
+    // Without a largest batch there is nothing predicted to doubt.
+    let Some(batch) = batch else { return notes };
     if plan.time_source == Some(TimeSource::Scaled) {
         notes.extend(scaled_note(time, batch));
     }
     if let Some(line) = &time.line {
         notes.extend(line_notes(line, batch, plan));
     }
-    notes.extend(plan.faster.as_ref().map(|faster| faster_note(faster, batch, plan)));
+    notes.extend(plan.faster.as_ref().and_then(|faster| faster_note(faster, batch, plan)));
     notes
+}
+
+fn flat_note(plan: &PolicyPlan) -> String {
+    let ranked = plan.faster.as_ref().filter(|_| plan.predicted_step_ms.is_none());
+    let ranked = ranked.map(|faster| {
+        format!(", and it is ranked at batch {}, the fastest measured that fits", count(faster.batch))
+    });
+    format!(
+        "step times do not grow with the batch in what was measured: they tell none of another batch{}; measure \
+         larger batches",
+        ranked.unwrap_or_default()
+    )
 }
 
 /// A step's fixed part is scaled too.
@@ -142,14 +149,14 @@ fn line_notes(line: &RelativeLine, batch: i64, plan: &PolicyPlan) -> Vec<String>
     notes
 }
 
-fn faster_note(faster: &AtBatch, batch: i64, plan: &PolicyPlan) -> String {
-    let rate = |step_ms: Option<f64>, batch: i64| step_ms.map_or(0.0, |ms| batch as f64 / ms);
-    let more = rate(faster.predicted_step_ms, faster.batch) / rate(plan.predicted_step_ms, batch);
-    format!(
+/// `None` where nothing tells how fast the largest batch is.
+fn faster_note(faster: &AtBatch, batch: i64, plan: &PolicyPlan) -> Option<String> {
+    let more = faster.batch as f64 / faster.predicted_step_ms? / (batch as f64 / plan.predicted_step_ms?);
+    Some(format!(
         "batch {} is {:.0} % faster for its size than batch {}, the largest that fits: times grow faster than the \
          batch in these runs",
         count(faster.batch),
         100.0 * (more - 1.0),
         count(batch)
-    )
+    ))
 }

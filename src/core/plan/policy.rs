@@ -81,7 +81,8 @@ pub struct PolicyPlan {
     pub time_source: Option<TimeSource>,
     /// As in [`AtBatch`].
     pub repeats: usize,
-    /// A smaller batch that was measured and is faster for its size; null where the largest is fastest.
+    /// A smaller batch that was measured and is faster for its size; where the largest, or its time, is not known the
+    /// fastest that was measured and fits. Null where the largest is fastest.
     pub faster: Option<AtBatch>,
     /// Of the batch, beside those measured; null where nothing was.
     pub extrapolates: Option<Extrapolates>,
@@ -103,11 +104,14 @@ pub struct PolicyPlan {
 
 impl PolicyPlan {
     /// The batch to train with under this policy: the largest that fits, or a smaller one that is faster. `None` where
-    /// nothing fits.
+    /// nothing is known to fit.
     pub fn fastest(&self) -> Option<AtBatch> {
-        let batch = self.max_batch.filter(|&batch| batch > 0)?;
-        Some(self.faster.clone().unwrap_or(AtBatch {
-            batch,
+        self.faster.clone().or_else(|| self.largest())
+    }
+
+    fn largest(&self) -> Option<AtBatch> {
+        Some(AtBatch {
+            batch: self.max_batch.filter(|&batch| batch > 0)?,
             predicted_peak_bytes: self.predicted_peak_bytes,
             predicted_step_ms: self.predicted_step_ms,
             step_interval_ms: self.step_interval_ms,
@@ -116,6 +120,6 @@ impl PolicyPlan {
             time_source: self.time_source,
             repeats: self.repeats,
             theory_tokens_per_s: self.theory_tokens_per_s,
-        }))
+        })
     }
 }

@@ -3,15 +3,16 @@
 use super::fit::{BAD_TIME_RESIDUAL, CONFIDENCE};
 use super::measured::Measured;
 use super::policy::TimeSource;
-use crate::stats::{Prediction, RelativeLine, fit_relative_line, median};
+use crate::stats::{LEAST_MARGIN, Prediction, RelativeLine, fit_relative_line, median};
 
 /// What its runs say of a policy's step time.
 #[derive(Debug, Clone)]
 pub struct TimeFit {
     /// A line over the batch, where two were measured and it rises.
     pub line: Option<RelativeLine>,
-    /// Larger batches took no longer: what the times differ by is noise, and a line through them tells of no other batch.
-    pub noise: bool,
+    /// Larger batches took no longer, as on a device that waits for the host's launches: there is no line, since nothing
+    /// tells where that ends, and only what was measured has a time.
+    pub flat: bool,
     /// The batches whose time was measured, in order, each with the median of its runs.
     measured: Vec<(i64, f64)>,
 }
@@ -37,13 +38,19 @@ pub fn fit_time(runs: &[&Measured]) -> Option<TimeFit> {
     let measured: Vec<_> = points.chunk_by(|one, other| one.0 == other.0).filter_map(of_batch).collect();
     let points: Vec<(f64, f64)> = points.iter().map(|(batch, ms)| (*batch as f64, *ms)).collect();
     let line = fit_relative_line(&points);
-    let noise = line.as_ref().is_some_and(|line| line.slope <= 0.0);
-    (!measured.is_empty()).then(|| TimeFit { line: line.filter(|_| !noise), noise, measured })
+    let flat = line.as_ref().zip(measured.last()).is_some_and(|(line, largest)| !rises(line, *largest));
+    (!measured.is_empty()).then(|| TimeFit { line: line.filter(|_| !flat), flat, measured })
+}
+
+/// Whether a step takes longer with the batch: more than [`LEAST_MARGIN`] of the largest one's time goes by its size.
+/// By less the sign of the noise would decide.
+fn rises(line: &RelativeLine, (batch, ms): (i64, f64)) -> bool {
+    line.slope * batch as f64 > LEAST_MARGIN * ms
 }
 
 impl TimeFit {
     /// By the line; by the runs of this very batch where they are far off it; and where there is no line, or it denies
-    /// that steps take time, by the nearest measured batch. `None` of a batch that was not measured, where times are noise.
+    /// that steps take time, by the nearest measured batch. `None` of a batch that was not measured, where times do not grow.
     pub fn at(&self, batch: i64) -> Option<StepTime> {
         let here = self.measured.iter().find(|(measured, _)| *measured == batch).map(|(_, ms)| *ms);
         match (self.on_the_line(batch), here) {
@@ -54,7 +61,7 @@ impl TimeFit {
             (None, Some(ms)) => {
                 Some(step_time(Prediction { value: ms, interval: None }, TimeSource::Measured))
             }
-            (None, None) if self.noise => None,
+            (None, None) if self.flat => None,
             (None, None) => {
                 let (nearest, ms) = self.nearest(batch)?;
                 let value = ms * (batch as f64 / nearest as f64);
@@ -128,11 +135,15 @@ mod tests {
 
     #[test]
     fn times_that_do_not_grow_with_the_batch_tell_of_no_other() {
-        let flat = times(&[(2, 3.0), (4, 2.9), (8, 2.8)]);
-        assert!(flat.noise && flat.line.is_none());
-        assert_eq!(flat.at(4).map(|step| (step.ms, step.source)), Some((2.9, TimeSource::Measured)));
-        assert_eq!((flat.at(6), flat.at(16)), (None, None));
-        assert!(!times(&[(2, 3.0)]).noise && times(&[(2, 3.0)]).at(4).is_some());
+        for points in [[(2, 3.0), (4, 2.9), (8, 2.8)], [(2, 2.89), (4, 2.9), (8, 2.9)]] {
+            let flat = times(&points);
+            assert!(flat.flat && flat.line.is_none(), "{points:?}");
+            assert_eq!(flat.at(4).map(|step| (step.ms, step.source)), Some((2.9, TimeSource::Measured)));
+            assert_eq!((flat.at(6), flat.at(16)), (None, None));
+        }
+        assert!(!times(&[(2, 3.0)]).flat && times(&[(2, 3.0)]).at(4).is_some());
+        // Batches that lie close have times that do.
+        assert!(!times(&[(1_000, 3.0), (1_001, 3.003)]).flat);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::text::settings;
 use super::text_plan_answer::{segments, verdict};
-use super::text_policies::{FASTER, bound, name, policies, rows, whole};
+use super::text_policies::{FASTER, MEASURED, bound, name, policies, rows, whole};
 use super::text_rates::flops;
 use super::units::{bytes, count, ms};
 use super::wrap::{prose, wrap_at, wrap_told};
@@ -71,10 +71,12 @@ fn words(shown: &[&PolicyPlan]) -> String {
     let any = |is: fn(&PolicyPlan) -> bool| shown.iter().any(|policy| is(policy));
     let none = any(|policy| policy.max_batch == Some(0));
     let none = none.then(|| "\n batch 0: not even one sequence fits, and the numbers are of one".to_owned());
-    let faster = any(|policy| policy.faster.is_some());
+    let faster = any(|policy| policy.faster.is_some() && policy.predicted_step_ms.is_some());
     let faster =
         faster.then(|| format!("\n {FASTER}: a smaller batch, measured, that is faster for its size"));
-    [none, faster].into_iter().flatten().collect()
+    let measured = any(|policy| policy.faster.is_some() && policy.predicted_step_ms.is_none());
+    let measured = measured.then(|| format!("\n {MEASURED}: the fastest batch that was measured and fits"));
+    [none, faster, measured].into_iter().flatten().collect()
 }
 
 /// What theory's bounds of time rest on, where there are any to see.

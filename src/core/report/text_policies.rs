@@ -59,6 +59,14 @@ pub fn policies(shown: &[&PolicyPlan], width: usize) -> String {
 /// What a policy's second row is called, that of a smaller batch.
 pub const FASTER: &str = "faster";
 
+/// And where nothing tells how fast the largest batch is.
+pub const MEASURED: &str = "measured";
+
+/// What a policy's second row is called.
+fn second(policy: &PolicyPlan) -> &'static str {
+    if policy.predicted_step_ms.is_some() { FASTER } else { MEASURED }
+}
+
 fn text(columns: &[&Column], shown: &[&PolicyPlan]) -> String {
     let mut table = table(&columns.iter().map(|column| column.header).collect::<Vec<_>>());
     for policy in shown {
@@ -66,7 +74,7 @@ fn text(columns: &[&Column], shown: &[&PolicyPlan]) -> String {
             let cell = |column: &&Column| (column.cell)(row).unwrap_or_else(|| "—".to_owned());
             let mut cells: Vec<String> = columns.iter().map(cell).collect();
             if place > 0 {
-                cells[0] = format!("  {FASTER}");
+                cells[0] = format!("  {}", second(policy));
             }
             table.add_row(cells);
         }

@@ -1,13 +1,16 @@
 //! Whether a run was made as the others of its sweep were: only such runs can stand beside each other.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::grid::Grid;
 use super::measure::Measure;
+use super::order::Turn;
 use crate::compare::differing;
 use crate::record::{Machine, RunStatus};
 
-/// How the runs of a sweep that are counted were made: as most of those are that are there. Were it the first one that says
+/// How the runs of a sweep that are counted were made: as those at most of its turns are. Were it the first one that says
 /// so, a strange one among them would make strangers of all others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Alike {
@@ -20,28 +23,32 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// What most of these runs, over this grid, have in common; of as many runs what began first. Those that are not complete
-    /// are asked only where no other is.
-    pub fn of<'a>(grid: &Grid, runs: impl Iterator<Item = &'a Measure>) -> Self {
-        let (mut complete, mut others): (Vec<&Measure>, Vec<&Measure>) =
-            runs.partition(|run| run.status == RunStatus::Complete);
+    /// What runs at most of the turns, over this grid, have in common; at as many what began first. Strangers are made
+    /// again and again at the same turns: counted one by one, they would come to be the most. Those that are not complete are
+    /// asked only where no other is.
+    pub fn of<'a>(grid: &Grid, runs: impl Iterator<Item = (Turn, &'a Measure)>) -> Self {
+        let (mut complete, mut others): (Vec<(Turn, &Measure)>, Vec<_>) =
+            runs.partition(|(_, run)| run.status == RunStatus::Complete);
         let asked = if complete.is_empty() { &mut others } else { &mut complete };
-        asked.sort_by(|one, other| (one.started_at, &one.run_id).cmp(&(other.started_at, &other.run_id)));
+        asked.sort_by(|(_, one), (_, other)| {
+            (one.started_at, &one.run_id).cmp(&(other.started_at, &other.run_id))
+        });
         let grid: Vec<String> = grid.axes().iter().map(|axis| axis.flag.clone()).collect();
         let nobody = Alike { grid, ..Alike::default() };
-        let groups = asked.iter().fold(Vec::<Alike>::new(), |mut groups, run| {
-            match groups.iter().position(|group| group.stranger(run).is_none()) {
-                Some(place) => groups[place].count(run),
-                None => {
-                    let mut group = nobody.clone();
-                    group.count(run);
-                    groups.push(group);
-                }
-            }
+        let groups = asked.iter().fold(Vec::<(Alike, HashSet<Turn>)>::new(), |mut groups, (turn, run)| {
+            let place =
+                groups.iter().position(|(group, _)| group.stranger(run).is_none()).unwrap_or_else(|| {
+                    groups.push((nobody.clone(), HashSet::new()));
+                    groups.len() - 1
+                });
+            let (group, turns) = &mut groups[place];
+            group.count(run);
+            turns.insert(*turn);
             groups
         });
         // The last of the largest is taken, and that is to be the first.
-        groups.into_iter().rev().max_by_key(|group| group.runs.len()).unwrap_or(nobody)
+        let most = groups.into_iter().rev().max_by_key(|(_, turns)| turns.len());
+        most.map_or(nobody, |(group, _)| group)
     }
 
     /// The machine that the runs were made on.
@@ -130,7 +137,28 @@ mod tests {
         // As turns come, which is not as they began.
         runs.reverse();
         let grid = Grid::new(vec![Axis::parse("batch", "1,2").unwrap()]).unwrap();
-        (Alike::of(&grid, runs.iter()), runs)
+        (Alike::of(&grid, each_of_its_turn(&runs)), runs)
+    }
+
+    fn each_of_its_turn(runs: &[Measure]) -> impl Iterator<Item = (Turn, &Measure)> {
+        runs.iter().enumerate().map(|(repeat, run)| (Turn { cell: 0, repeat }, run))
+    }
+
+    /// A resume under another libtorch is refused, and each further one leaves one more of its runs.
+    #[test]
+    fn attempts_at_one_turn_have_one_vote() {
+        let runs = [(0, "2.11.0"), (1, "2.11.0"), (2, "2.12.0"), (2, "2.12.0"), (2, "2.12.0"), (2, "2.12.0")];
+        let made = |(minute, (_, torch)): (usize, &(usize, &str))| {
+            let mut run = measure(&format!("r{minute}"), 10.0);
+            run.started_at = DateTime::UNIX_EPOCH + TimeDelta::minutes(minute as i64);
+            run.setting = json!({"torch_version": torch}).as_object().unwrap().clone();
+            run
+        };
+        let measures: Vec<Measure> = runs.iter().enumerate().map(made).collect();
+        let turns = runs.iter().map(|&(repeat, _)| Turn { cell: 0, repeat });
+        let alike = Alike::of(&Grid::new(Vec::new()).unwrap(), turns.zip(&measures));
+        assert_eq!(alike.runs(), ["r0", "r1"]);
+        assert!(alike.stranger(&measures[5]).is_some());
     }
 
     #[test]
@@ -165,13 +193,13 @@ mod tests {
             run.setting = Map::new();
             run
         };
-        let alike = Alike::of(&grid, [failed("here"), failed("there")].iter());
+        let alike = Alike::of(&grid, each_of_its_turn(&[failed("here"), failed("there")]));
         assert!(alike.stranger(&failed("here")).is_none() && alike.stranger(&failed("there")).is_some());
         let mut complete = measure("complete", 10.0);
         complete.machine.host = Some("there".to_owned());
-        let alike = Alike::of(&grid, [failed("here"), failed("here"), complete].iter());
+        let alike = Alike::of(&grid, each_of_its_turn(&[failed("here"), failed("here"), complete]));
         assert!(alike.stranger(&failed("there")).is_none() && alike.stranger(&failed("here")).is_some());
-        assert!(Alike::of(&grid, [].iter()).stranger(&failed("here")).is_none());
+        assert!(Alike::of(&grid, each_of_its_turn(&[])).stranger(&failed("here")).is_none());
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(super) fn gather(
 ) -> Result<Gathered, SweepError> {
     let attempts = folder.attempts()?;
     let ended = ended(folder, &attempts, known)?;
-    let measures = ended.iter().flat_map(|(_, tries)| tries).filter_map(|(_, measure)| measure.as_ref().ok());
+    let tries = ended.iter().flat_map(|(turn, tries)| tries.iter().map(|(_, measure)| (*turn, measure)));
+    let measures = tries.filter_map(|(turn, measure)| Some((turn, measure.as_ref().ok()?)));
     let alike = Alike::of(&folder.spec().grid, measures);
     let mut gathered = Gathered { alike, ..Gathered::default() };
     for (turn, tries) in ended {
