@@ -196,11 +196,27 @@ fn a_scope_around_phases_hides_no_gap_between_them() {
         Some(710 + 110 + 110),
         "what it does is not known, but that it does"
     );
-    // So is a scope around a copy.
+}
+
+/// What else such a scope has the device do is launched in it: a reading of the loss that waits behind kernels, for one.
+#[test]
+fn a_scope_around_a_wait_or_a_copy_alone_is_work_too() {
+    let scope = |host, stamps| span(SpanKind::Scope, Phase::Other, host, Some(stamps));
+    for (kind, exposed_elsewhere) in [(SpanKind::Sync, [0, 100]), (SpanKind::Transfer, [100, 0])] {
+        let inner = span(kind, Phase::Other, (800, 900), Some((805, 905)));
+        let spans = [inner, scope((0, 900), (5, 905))];
+        let mut device = device();
+        exposed(&mut device, (-20, 0), &[phase(Phase::Forward, (-20, -10), (0, 0))]);
+        let [_, transfer, sync, launch, _] = exposed(&mut device, (0, 905), &spans).unwrap();
+        assert_eq!(launch, 5, "{kind}: until the device got to the scope");
+        assert_eq!([transfer, sync], exposed_elsewhere, "{kind}");
+    }
+    // One in a scope around a phase, and one of its own behind it: the outer scope is around the phase still.
+    let forward = phase(Phase::Forward, (0, 200), (10, 300));
     let copy = span(SpanKind::Transfer, Phase::Other, (500, 600), Some((505, 700)));
-    let around = scope((450, 980), (455, 985));
-    let mut with = phases();
-    with.extend([copy, around]);
-    let parts = exposed(&mut device(), (0, 2000), &with);
-    assert_eq!(parts.map(|[_, transfer, _, launch, _]| (transfer, launch)), Some((195, 205 + 310 + 110)));
+    let (around_copy, around_both) = (scope((450, 980), (455, 985)), scope((0, 990), (1, 995)));
+    let backward = phase(Phase::Backward, (1000, 1200), (1010, 1500));
+    let spans = [forward, copy, around_copy, around_both, backward];
+    let parts = exposed(&mut device(), (0, 2000), &spans);
+    assert_eq!(parts.map(|[_, transfer, _, launch, _]| (transfer, launch)), Some((195, 155 + 25)));
 }
