@@ -12,6 +12,7 @@ use crate::ledger::{SiteNames, kind};
 use crate::record::{Phase, SpanKind};
 
 /// One phase or scope, from enter to leave.
+#[derive(Clone)]
 pub struct Span {
     /// A phase, a scope, a transfer or a waiting.
     pub kind: SpanKind,
