@@ -14,7 +14,10 @@ use std::process::Command;
 use common::{MemorySink, turn};
 use program::{ROOT, Runs, stderr};
 use stepledger::probe::{HookError, Options, Probe, ProbeError, scope, this_thread_loads};
-use stepledger::record::{Category, Detail, Moment, RunStatus, Trace};
+use stepledger::record::{
+    AllocationRow, BetweenRecords, Category, Detail, Moment, RunRow, RunStatus, Sink, SinkError, StepRecords,
+    Trace,
+};
 use tch::{Device, Kind, Tensor, nn};
 
 const FLOATS: (Kind, Device) = (Kind::Float, Device::Cpu);
@@ -200,6 +203,63 @@ fn the_number_of_a_step_that_was_left_is_not_given_again() {
     for records in &kept.steps {
         assert!(records.moments.iter().all(|row| row.step == records.step.step));
     }
+}
+
+/// A sink that cannot be opened at first, as of a disk that is full until somebody makes room.
+struct Reluctant(MemorySink, bool);
+
+impl Sink for Reluctant {
+    fn begin(&mut self, run: &RunRow) -> Result<(), SinkError> {
+        match std::mem::replace(&mut self.1, true) {
+            false => Err("no room".into()),
+            true => self.0.begin(run),
+        }
+    }
+
+    fn push(&mut self, records: StepRecords) {
+        self.0.push(records);
+    }
+
+    fn push_between(&mut self, records: BetweenRecords) {
+        self.0.push_between(records);
+    }
+
+    fn flush(&mut self, open: &[AllocationRow]) -> Result<(), SinkError> {
+        self.0.flush(open)
+    }
+
+    fn end(&mut self, run: &RunRow, open: &[AllocationRow]) -> Result<(), SinkError> {
+        self.0.end(run, open)
+    }
+}
+
+/// Nobody has its records; the next step is not charged with its memory.
+#[test]
+fn a_step_that_cannot_be_recorded_has_its_number_and_its_events_for_itself() {
+    let _turn = turn();
+    let sink = MemorySink::default();
+    let mut probe = Probe::start(Options::new("reluctant"), Reluctant(sink.clone(), false)).unwrap();
+    for (number, elements) in [(0, 1000), (1, 100), (2, 10)] {
+        let mut step = probe.step();
+        assert_eq!(step.number(), number);
+        step.forward(|| drop(Tensor::ones([elements], FLOATS)));
+        match (number, step.finish(None, None)) {
+            (0, Err(ProbeError::Open(error))) => assert_eq!(error.to_string(), "no room"),
+            (_, finished) => assert!(number > 0 && finished.is_ok()),
+        }
+    }
+    let run = probe.finish().unwrap();
+    assert_eq!(run.steps, Some(2), "of three");
+    let kept = sink.0.borrow();
+    let of = |records: &StepRecords| {
+        let bytes: Vec<_> = records.ended.iter().map(|row| (row.step, row.bytes)).collect();
+        (records.step.step, records.step.events, bytes)
+    };
+    assert_eq!(
+        kept.steps.iter().map(of).collect::<Vec<_>>(),
+        [(1, 2, vec![(Some(1), 400)]), (2, 2, vec![(Some(2), 40)])]
+    );
+    assert!(kept.between.iter().all(|between| between.ended.is_empty()), "{:?}", kept.between);
 }
 
 #[test]

@@ -9,10 +9,12 @@ use crate::record::{Phase, SpanKind};
 /// Kernels, transfers and waits. `None` where one that counts was not timed.
 pub fn activities(spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Interval>> {
     let mut intervals = Vec::with_capacity(spans.len());
+    let is_apart = |span: &&Span| matches!(span.kind, SpanKind::Transfer | SpanKind::Sync);
+    let apart: Vec<&Span> = spans.iter().filter(is_apart).collect();
     for span in spans {
         match span.kind {
             SpanKind::Phase if COMPUTE.contains(&span.phase) => {
-                intervals.extend(kernels(span, spans, clock)?);
+                intervals.extend(kernels(span, &apart, clock)?);
             }
             SpanKind::Transfer => intervals.push(on_device(Activity::Transfer, span, clock)?),
             // Waiting is the host's.
@@ -27,14 +29,12 @@ pub fn activities(spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Interval>
     Some(intervals)
 }
 
-/// A phase that computes, but for the copies and waits in it: from the one stamp of such a span to the other the device
-/// does nothing else, if they are on the stream that the phase is on.
-fn kernels(phase: &Span, spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Interval>> {
+/// A phase that computes, but for those of the step's copies and waits, `apart`, that lie in it: from the one stamp of such
+/// a span to the other the device does nothing else, if they are on the stream that the phase is on.
+fn kernels(phase: &Span, apart: &[&Span], clock: &mut dyn Clock) -> Option<Vec<Interval>> {
     let whole = on_device(Activity::Kernel, phase, clock)?;
-    let inner = spans.iter().filter(|span| {
-        matches!(span.kind, SpanKind::Transfer | SpanKind::Sync)
-            && (phase.begin_ns <= span.begin_ns && span.end_ns <= phase.end_ns)
-            && same_stream(phase, span, &*clock)
+    let inner = apart.iter().copied().filter(|span| {
+        (phase.begin_ns <= span.begin_ns && span.end_ns <= phase.end_ns) && same_stream(phase, span, &*clock)
     });
     let inner: Vec<&Span> = inner.collect();
     let cuts: Option<Vec<_>> =
@@ -80,12 +80,19 @@ pub struct Outer {
     pub end_ns: i64,
 }
 
-/// All phases, and what is in none; but a scope around any of them is no work by itself. `None` where one was not timed.
+/// All phases, and what is in none, of spans in the order of closing; but a scope around a phase is known by what is in it
+/// (a micro-batch, for one). One around copies and waits alone is not: the rest of it may be work as well. `None` where one
+/// was not timed.
 pub fn outer_spans(spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Outer>> {
+    // Spans close in the order of a stack, so a scope is around a phase if one has been closed that began after it.
+    let mut last_phase_ns = None;
     let outer = spans.iter().filter(|span| match span.kind {
-        SpanKind::Phase => true,
+        SpanKind::Phase => {
+            last_phase_ns = last_phase_ns.max(Some(span.begin_ns));
+            true
+        }
         SpanKind::Transfer | SpanKind::Sync => span.phase == Phase::Other,
-        SpanKind::Scope => span.phase == Phase::Other && !surrounds_work(span, spans),
+        SpanKind::Scope => span.phase == Phase::Other && last_phase_ns < Some(span.begin_ns),
         SpanKind::Node | SpanKind::Between => false,
     });
     let timed = |span: &Span, clock: &mut dyn Clock| {
@@ -93,14 +100,6 @@ pub fn outer_spans(spans: &[Span], clock: &mut dyn Clock) -> Option<Vec<Outer>> 
         Some(Outer { asked_ns: span.begin_ns, begin_ns, end_ns })
     };
     outer.map(|span| timed(span, &mut *clock)).collect()
-}
-
-/// Whether a phase, a copy or a wait lies in this scope, which then is known by what is in it: a micro-batch, for one.
-fn surrounds_work(scope: &Span, spans: &[Span]) -> bool {
-    spans.iter().any(|span| {
-        matches!(span.kind, SpanKind::Phase | SpanKind::Transfer | SpanKind::Sync)
-            && (scope.begin_ns <= span.begin_ns && span.end_ns <= scope.end_ns)
-    })
 }
 
 /// A device that takes a stamp within this time has been waiting for it.

@@ -1,6 +1,6 @@
 //! What the device's clock says of spans that are closed.
 
-use super::activities::{activities, launch_gaps, outer_spans};
+use super::activities::{Outer, activities, launch_gaps, outer_spans};
 use super::spans::{Closed, Span};
 use super::timing::{Clock, Stamp};
 use crate::ledger::{Exposed, Interval, exposed};
@@ -17,6 +17,7 @@ pub struct DeviceTimes {
 #[derive(Debug, Default)]
 struct Before {
     tail: Vec<Interval>,
+    /// `None` before the first step, and where it is not known.
     through_ns: Option<i64>,
 }
 
@@ -99,10 +100,10 @@ impl DeviceTimes {
     /// their first instant on the device to their last, without the copies and waits in them: what happens between
     /// their kernels, nobody here sees. `None` where a span was not timed, and where the device may still have been at
     /// one.
-    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, spans: &[Span]) -> Option<Exposed> {
+    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, step: &Closed) -> Option<Exposed> {
         let before = self.before.take();
-        let mut intervals = activities(spans, &mut *self.clock)?;
-        let mut outer = outer_spans(spans, &mut *self.clock)?;
+        let mut intervals = activities(&step.spans, &mut *self.clock)?;
+        let mut outer = outer_spans(&step.spans, &mut *self.clock)?;
         outer.sort_by_key(|span| span.asked_ns);
         // Once it begins one of these, it is through all that came before.
         let known = before.is_some() || outer.first().is_some_and(|first| first.begin_ns <= end_ns);
@@ -113,10 +114,16 @@ impl DeviceTimes {
         let parts = exposed(begin_ns, end_ns, &intervals);
         if known {
             intervals.retain(|interval| interval.end_ns > end_ns);
-            let through_ns = outer.iter().map(|span| span.end_ns).max().max(through_ns);
-            self.before = Some(Before { tail: intervals, through_ns });
+            self.before = Some(Before { tail: intervals, through_ns: self.through_ns(step, &outer) });
         }
         timed.then_some(parts)
+    }
+
+    /// When the device was through with all that a step gave it: the step's end, which comes after what is in no span, or a
+    /// span on another stream. `None` where the former was not timed: it may be at such work for longer than any span.
+    fn through_ns(&mut self, step: &Closed, outer: &[Outer]) -> Option<i64> {
+        let end_ns = self.clock.host_ns(step.end?)?;
+        Some(outer.iter().map(|span| span.end_ns).fold(end_ns, i64::max))
     }
 
     pub fn missing(&self) -> Vec<String> {

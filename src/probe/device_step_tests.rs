@@ -42,6 +42,70 @@ fn a_wait_within_a_wait_and_a_copy_within_a_copy_are_one() {
     });
 }
 
+/// As of a guard that is taken before `Probe::step`, and dropped within the step, at its end or behind it.
+#[test]
+fn of_a_wait_that_is_not_the_steps_alone_it_has_the_part_that_lies_in_it() {
+    on_the_double(
+        &path("of_a_wait_that_is_not_the_steps_alone_it_has_the_part_that_lies_in_it"),
+        |double| {
+            let mut run = Run::start(double);
+            for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
+                let before = run.spans.enter_device_span(kind).unwrap();
+                double.work(5 * MS);
+                let begin_ns = run.spans.begin_step(step);
+                double.work(2 * MS);
+                run.spans.leave_scope(before);
+                let beyond = run.spans.enter_device_span(kind).unwrap();
+                assert_eq!(run.spans.enter_device_span(kind), None, "within one of the step");
+                double.work(3 * MS);
+                run.end_step(step, begin_ns);
+                double.pass(100 * MS);
+                run.spans.leave_scope(beyond);
+            }
+            run.end();
+            for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
+                let row = run.kept.row(step, kind, Phase::Other);
+                assert_eq!((row.calls, row.device_ns), (2, Some(5 * MS)), "{kind}");
+                let step = run.kept.step(step).step;
+                assert!(row.total_ns <= step.wall_ns, "{kind}: {} of {}", row.total_ns, step.wall_ns);
+                let waited_ns = if kind == SpanKind::Sync { row.total_ns } else { 0 };
+                assert_eq!(step.cpu_wait_ns, Some(waited_ns), "{kind}");
+                assert!(step.lead_ns.is_some() && step.launch_ns.is_some(), "{kind}");
+            }
+        },
+    );
+}
+
+/// A guard around the steps: it is kept in none of them, so what is in it has to be.
+#[test]
+fn a_wait_around_a_step_hides_none_within_it() {
+    on_the_double(&path("a_wait_around_a_step_hides_none_within_it"), |double| {
+        let mut run = Run::start(double);
+        let around = [SpanKind::Transfer, SpanKind::Sync].map(|kind| run.spans.enter_device_span(kind));
+        for step in 0..2 {
+            let begin_ns = run.spans.begin_step(step);
+            for kind in [SpanKind::Transfer, SpanKind::Sync] {
+                let inner = run.spans.enter_device_span(kind).unwrap();
+                assert_eq!(run.spans.enter_device_span(kind), None);
+                double.work(2 * MS);
+                run.spans.leave_scope(inner);
+            }
+            run.end_step(step, begin_ns);
+            double.pass(100 * MS);
+        }
+        run.spans.leave_scope(around[0].unwrap());
+        run.end();
+        for step in 0..2 {
+            for kind in [SpanKind::Transfer, SpanKind::Sync] {
+                let row = run.kept.row(step, kind, Phase::Other);
+                assert_eq!((row.calls, row.device_ns), (1, Some(2 * MS)), "step {step}, {kind}");
+            }
+            let row = run.kept.step(step).step;
+            assert!(row.lead_ns.is_some() && row.sync_ns.is_some(), "step {step}");
+        }
+    });
+}
+
 /// The device is given an optimizer outside of all phases, and the loop then does something else for long.
 #[test]
 fn a_steps_lead_is_what_the_device_has_left_to_do_when_it_has_ended() {

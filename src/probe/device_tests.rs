@@ -64,9 +64,21 @@ fn phase(phase: Phase, host: (i64, i64), device: (u64, u64)) -> Span {
     span(SpanKind::Phase, phase, host, Some(device))
 }
 
-/// In microseconds: kernel, transfer, sync, launch, idle.
+/// In microseconds: kernel, transfer, sync, launch, idle. The device has no work beside the spans.
 fn exposed(device: &mut DeviceTimes, window: (i64, i64), spans: &[Span]) -> Option<[i64; 5]> {
-    let parts = device.exposed(window.0 * US, window.1 * US, spans)?;
+    let ends = spans.iter().filter_map(|span| span.device.map(|(_, end)| end));
+    let end = ends.chain([Stamp::numbered(window.1 as u64)]).max();
+    exposed_until(device, window, spans, end)
+}
+
+/// The same where the device gets to the step's end with this stamp.
+fn exposed_until(
+    device: &mut DeviceTimes,
+    window: (i64, i64),
+    spans: &[Span],
+    end: Option<Stamp>,
+) -> Option<[i64; 5]> {
+    let parts = device.exposed(window.0 * US, window.1 * US, &Closed { spans: spans.to_vec(), end })?;
     let Exposed { kernel_ns, transfer_ns, sync_ns, launch_ns, idle_ns } = parts;
     Some([kernel_ns, transfer_ns, sync_ns, launch_ns, idle_ns].map(|ns| ns / US))
 }
@@ -169,6 +181,24 @@ fn what_the_device_waits_for_the_host_between_two_spans_is_launching() {
     assert_eq!(exposed(&mut device, (3400, 4000), &spans), Some([40, 0, 500, 55, 5]));
 }
 
+/// An optimizer in no phase has the device until 500, and the next step's first phase is asked for at 520.
+#[test]
+fn a_steps_first_launch_gap_begins_where_the_device_got_to_the_end_of_the_step_before() {
+    let launch = |end: Option<u64>, more: &[Span]| {
+        let mut device = device();
+        let mut first = vec![phase(Phase::Forward, (5, 20), (10, 60))];
+        first.extend_from_slice(more);
+        exposed_until(&mut device, (0, 70), &first, end.map(Stamp::numbered)).unwrap();
+        let parts = exposed(&mut device, (70, 700), &[phase(Phase::Forward, (520, 530), (525, 600))]);
+        parts.map(|[.., launch, _]| launch)
+    };
+    assert_eq!(launch(Some(500), &[]), Some(25), "not from forward's end on");
+    assert_eq!(launch(Some(70), &[]), Some(525 - 70));
+    let copy = span(SpanKind::Transfer, Phase::Other, (30, 40), Some((OTHER_STREAM, OTHER_STREAM + 10)));
+    assert_eq!(launch(Some(500), &[copy]), Some(15), "another stream's copy ends later still");
+    assert_eq!(launch(None, &[]), Some(0), "nobody knows how long it was at what is in no phase");
+}
+
 /// A micro-batch around its phases: what is between those is launching, as it is without the scope.
 #[test]
 fn a_scope_around_phases_hides_no_gap_between_them() {
@@ -196,11 +226,27 @@ fn a_scope_around_phases_hides_no_gap_between_them() {
         Some(710 + 110 + 110),
         "what it does is not known, but that it does"
     );
-    // So is a scope around a copy.
+}
+
+/// What else such a scope has the device do is launched in it: a reading of the loss that waits behind kernels, for one.
+#[test]
+fn a_scope_around_a_wait_or_a_copy_alone_is_work_too() {
+    let scope = |host, stamps| span(SpanKind::Scope, Phase::Other, host, Some(stamps));
+    for (kind, exposed_elsewhere) in [(SpanKind::Sync, [0, 100]), (SpanKind::Transfer, [100, 0])] {
+        let inner = span(kind, Phase::Other, (800, 900), Some((805, 905)));
+        let spans = [inner, scope((0, 900), (5, 905))];
+        let mut device = device();
+        exposed(&mut device, (-20, 0), &[phase(Phase::Forward, (-20, -10), (0, 0))]);
+        let [_, transfer, sync, launch, _] = exposed(&mut device, (0, 905), &spans).unwrap();
+        assert_eq!(launch, 5, "{kind}: until the device got to the scope");
+        assert_eq!([transfer, sync], exposed_elsewhere, "{kind}");
+    }
+    // One in a scope around a phase, and one of its own behind it: the outer scope is around the phase still.
+    let forward = phase(Phase::Forward, (0, 200), (10, 300));
     let copy = span(SpanKind::Transfer, Phase::Other, (500, 600), Some((505, 700)));
-    let around = scope((450, 980), (455, 985));
-    let mut with = phases();
-    with.extend([copy, around]);
-    let parts = exposed(&mut device(), (0, 2000), &with);
-    assert_eq!(parts.map(|[_, transfer, _, launch, _]| (transfer, launch)), Some((195, 205 + 310 + 110)));
+    let (around_copy, around_both) = (scope((450, 980), (455, 985)), scope((0, 990), (1, 995)));
+    let backward = phase(Phase::Backward, (1000, 1200), (1010, 1500));
+    let spans = [forward, copy, around_copy, around_both, backward];
+    let parts = exposed(&mut device(), (0, 2000), &spans);
+    assert_eq!(parts.map(|[_, transfer, _, launch, _]| (transfer, launch)), Some((195, 155 + 25)));
 }

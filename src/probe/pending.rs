@@ -85,7 +85,7 @@ fn timed(step: EndedStep, spans: &mut Spans) -> TimedStep {
     row.cpu_wait_ns = Some(waited_ns(&closed.spans));
     row.lead_ns = spans.step_lead_ns(end_ns, &closed);
     row.optimizer_calls = Some(optimizer_calls(&rows));
-    let exposed = spans.exposed(begin_ns, end_ns, &closed.spans);
+    let exposed = spans.exposed(begin_ns, end_ns, &closed);
     spans.forget(&closed);
     TimedStep { row, identities, rows, exposed }
 }

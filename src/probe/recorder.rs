@@ -112,18 +112,13 @@ impl Recorder {
         self.carried_observer_ns += observer_ns;
     }
 
-    /// Takes a step that began at `begin_ns` and has just ended, and that the observer has worked on since
-    /// `observed_ns`. A device's times are read as soon as it is through; the step is filed now or with one of the next.
-    pub fn add(
-        &mut self,
-        row: StepRow,
-        begin_ns: i64,
-        observed_ns: i64,
-        spans: &mut Spans,
-    ) -> Result<(), ProbeError> {
+    /// Takes a step that began at `begin_ns` and has just ended: all since its end is the observer's work. A device's times
+    /// are read as soon as it is through; the step is filed now or with one of the next.
+    pub fn add(&mut self, row: StepRow, begin_ns: i64, spans: &mut Spans) -> Result<(), ProbeError> {
         self.read();
         let due = self.unflushed + self.pending.len() + 1 >= self.flush_every;
-        let row = self.complete(row, observed_ns, due);
+        let end_ns = begin_ns + row.wall_ns;
+        let row = self.complete(row, end_ns, due);
         let identities = mem::take(&mut self.identities);
         self.pending.push(EndedStep { row, begin_ns, closed: spans.take_closed(), identities });
         if spans.device.is_some() {
@@ -164,7 +159,7 @@ impl Recorder {
 
     /// What is known of a step beside what it did: losses of events, memory beside the account, its own cost. What
     /// takes long to learn is asked after the first step, and where a flush is `due`.
-    fn complete(&mut self, row: StepRow, observed_ns: i64, due: bool) -> StepRow {
+    fn complete(&mut self, row: StepRow, end_ns: i64, due: bool) -> StepRow {
         let Some(memory) = &mut self.memory else { return row };
         let beside = memory.beside(row.step, due || row.step == 0);
         let dropped = memory.hook.dropped() as i64;
@@ -174,7 +169,7 @@ impl Recorder {
             rounding_bytes: beside.map(|beside| beside.rounding_bytes),
             cached_bytes: beside.map(|beside| beside.cached_bytes),
             non_torch_bytes: beside.and_then(|beside| beside.non_torch_bytes),
-            observer_ns: hook::now_ns() - observed_ns
+            observer_ns: hook::now_ns() - end_ns
                 + mem::take(&mut self.carried_observer_ns)
                 + memory.hook.stream.take_relieving_ns(),
             ..row

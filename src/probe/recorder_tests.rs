@@ -46,7 +46,7 @@ impl<'a> Run<'a> {
     pub(super) fn end_step(&mut self, step: i64, begin_ns: i64) {
         let end_ns = self.spans.end_step(step);
         let row = StepRow { step, wall_ns: end_ns - begin_ns, ..StepRow::default() };
-        self.recorder.add(row, begin_ns, end_ns, &mut self.spans).unwrap();
+        self.recorder.add(row, begin_ns, &mut self.spans).unwrap();
     }
 
     fn copy(&mut self, work_ns: i64) {

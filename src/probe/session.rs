@@ -168,10 +168,12 @@ impl Probe {
         self.recorder.add_between(self.next_step, &mut self.spans.borrow_mut())
     }
 
-    /// Records a step that has just ended.
+    /// Records a step that has just ended. One whose gradients cannot be named is left instead: its account would be wrong.
     pub(super) fn record(&mut self, ended: EndedStep) -> Result<(), ProbeError> {
-        let begin_ns = hook::now_ns();
-        self.identify()?;
+        if let Err(error) = self.identify() {
+            self.leave_step(ended.step);
+            return Err(error);
+        }
         let row = StepRow {
             step: ended.step,
             warmup: ended.step < self.warmup,
@@ -181,8 +183,8 @@ impl Probe {
             tokens: ended.tokens,
             ..StepRow::default()
         };
-        self.next_step += 1;
-        self.recorder.add(row, ended.begin_ns, begin_ns, &mut self.spans.borrow_mut())
+        self.next_step = ended.step + 1;
+        self.recorder.add(row, ended.begin_ns, &mut self.spans.borrow_mut())
     }
 
     fn end(&mut self, status: RunStatus, reason: Option<String>) -> Result<(), ProbeError> {

@@ -37,8 +37,8 @@ impl Spans {
     }
 
     /// What the step from `begin_ns` to `end_ns` was spent on, where the device was timed.
-    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, closed: &[Span]) -> Option<Exposed> {
-        self.device.as_mut()?.exposed(begin_ns, end_ns, closed)
+    pub fn exposed(&mut self, begin_ns: i64, end_ns: i64, step: &Closed) -> Option<Exposed> {
+        self.device.as_mut()?.exposed(begin_ns, end_ns, step)
     }
 
     /// How far the device was behind as a step ended at `end_ns`, where it was timed.

@@ -12,6 +12,7 @@ use crate::ledger::{SiteNames, kind};
 use crate::record::{Phase, SpanKind};
 
 /// One phase or scope, from enter to leave.
+#[derive(Clone)]
 pub struct Span {
     /// A phase, a scope, a transfer or a waiting.
     pub kind: SpanKind,
@@ -38,6 +39,8 @@ struct Open {
     scope: u32,
     begin_ns: i64,
     device: Option<Stamp>,
+    /// It was open when the step began, which has it from there on.
+    carried: bool,
     /// Held for its drop, which closes it.
     _range: timing::Range,
 }
@@ -79,12 +82,13 @@ impl Spans {
 
     /// Begins a step; returns its first instant.
     pub fn begin_step(&mut self, step: i64) -> i64 {
-        self.begin_between();
         self.ranges.set_step(step);
         if let Some(device) = &mut self.device {
             device.begin_step(step);
         }
-        self.mark(kind::STEP_BEGIN, step as u64)
+        let begin_ns = self.mark(kind::STEP_BEGIN, step as u64);
+        self.keep_from(begin_ns);
+        begin_ns
     }
 
     /// Ends the step; returns its last instant.
@@ -93,6 +97,7 @@ impl Spans {
         self.in_step = false;
         // What was given to the device outside of all phases, too, lies before it.
         self.closed.end = self.device.as_mut().and_then(|device| device.stamp(end_ns));
+        self.cut_waits(end_ns);
         end_ns
     }
 
@@ -106,8 +111,30 @@ impl Spans {
 
     /// Begins to keep spans outside the steps.
     pub fn begin_between(&mut self) {
+        self.keep_from(self.host.now_ns());
+    }
+
+    /// Keeps what is closed from now on, of what is open already the part from now on.
+    fn keep_from(&mut self, begin_ns: i64) {
         self.in_step = true;
         self.closed = Closed::default();
+        let carries = !self.open.is_empty();
+        let device = self.device.as_mut().filter(|_| carries).and_then(|device| device.stamp(begin_ns));
+        for open in &mut self.open {
+            (open.begin_ns, open.device, open.carried) = (begin_ns, device, true);
+        }
+    }
+
+    /// Of a waiting or a transfer of the step that goes on beyond its end, the part until there. One around the step as a
+    /// whole tells nothing of it.
+    fn cut_waits(&mut self, end_ns: i64) {
+        for open in &self.open {
+            if matches!(open.kind, SpanKind::Sync | SpanKind::Transfer) && !open.carried {
+                let Open { kind, phase, scope, begin_ns, device, .. } = *open;
+                let device = device.zip(self.closed.end);
+                self.closed.spans.push(Span { kind, phase, scope, begin_ns, end_ns, device });
+            }
+        }
     }
 
     /// Opens a phase; returns the depth to give to [`Spans::leave_phase`].
@@ -142,10 +169,11 @@ impl Spans {
     }
 
     /// Opens a transfer or a waiting, which has no name but that; closed like a scope. `None` where there is no device
-    /// beside the host, to copy to or wait for, and within another of the kind, whose time this is already.
+    /// beside the host, to copy to or wait for, and within another of the kind, whose time this is already: one of this
+    /// step, that is, since nobody knows whether one from before will be kept.
     pub fn enter_device_span(&mut self, kind: SpanKind) -> Option<usize> {
         self.device.as_ref()?;
-        if self.open.iter().any(|open| open.kind == kind) {
+        if self.open.iter().any(|open| open.kind == kind && !open.carried) {
             return None;
         }
         let (phase, scope) = self.innermost();
@@ -199,15 +227,15 @@ impl Spans {
     ) -> usize {
         // Outside the steps nothing is kept, so nothing is taken.
         let device = self.device.as_mut().filter(|_| self.in_step).and_then(|device| device.stamp(begin_ns));
-        self.open.push(Open { kind, phase, scope, begin_ns, device, _range: range });
+        self.open.push(Open { kind, phase, scope, begin_ns, device, carried: false, _range: range });
         self.open.len() - 1
     }
 
     fn close_to(&mut self, depth: usize, end_ns: i64) {
         while self.open.len() > depth {
             let Some(open) = self.open.pop() else { break };
-            let end = open.device.and_then(|_| self.device.as_mut()?.stamp(end_ns));
             if self.in_step {
+                let end = open.device.and_then(|_| self.device.as_mut()?.stamp(end_ns));
                 let Open { kind, phase, scope, begin_ns, device, .. } = open;
                 self.close(Span { kind, phase, scope, begin_ns, end_ns, device: device.zip(end) });
             }

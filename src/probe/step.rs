@@ -78,16 +78,18 @@ impl<'probe> Step<'probe> {
     /// Ends the step and records it. `loss` and `tokens` are `None` where the loop has none to tell.
     ///
     /// # Errors
-    /// When the records cannot be kept (a full disk, say). The step has been made all the same.
+    /// When the records cannot be kept (a full disk, say), or the run could not be opened. The step has been made all the
+    /// same, and its number is not given again.
     pub fn finish(
         mut self,
         loss: impl Into<Option<f64>>,
         tokens: impl Into<Option<i64>>,
     ) -> Result<StepSummary, ProbeError> {
         let Step { step, begin_ns, .. } = self;
+        // A step that has no records is left, as `drop` does it.
+        std::mem::replace(&mut self.outcome, Ok(()))?;
         let end_ns = self.probe.spans.borrow_mut().end_step(step);
         self.finished = true;
-        std::mem::replace(&mut self.outcome, Ok(()))?;
         let (loss, tokens) = (loss.into(), tokens.into());
         self.probe.record(EndedStep { step, begin_ns, end_ns, loss, tokens })?;
         Ok(StepSummary { step, wall_ns: end_ns - begin_ns, loss, tokens })
