@@ -7,6 +7,7 @@
 
 mod adamw;
 mod arch;
+mod bus;
 mod cache;
 mod companions;
 mod driver;
@@ -25,6 +26,7 @@ pub use adamw::{
     AdamWKernel, Batch, Hyper, Numbers, Operands, Storage, TENSORS, Tiling, TilingError, batches,
 };
 pub use arch::Arch;
+pub use bus::{cards_on_bus, is_fault};
 pub use cache::Cache;
 pub(crate) use companions::is_missing;
 pub use companions::{CompanionError, cupti_version, nvml_driver, nvtx_tool};
