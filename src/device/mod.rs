@@ -30,6 +30,8 @@ pub use bus::{cards_on_bus, is_fault};
 pub use cache::Cache;
 pub(crate) use companions::is_missing;
 pub use companions::{CompanionError, cupti_version, nvml_driver, nvtx_tool};
+#[cfg(test)]
+pub(crate) use driver::is_loadable;
 pub use driver::{CallFailed, DriverError, NoDriver};
 pub(crate) use driver::{Context, Event, Relaxed, Stream, is_capturing};
 pub use error::DeviceError;
