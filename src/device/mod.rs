@@ -38,6 +38,7 @@ pub use error::DeviceError;
 pub use facts::{Card, cards, driver_cuda};
 pub use gpu::{Gpu, GpuShape};
 pub use library::libtorch_folder;
+pub(crate) use library::open as open_library;
 pub use measure::{Bandwidth, Rate, measure_bandwidth, measure_fma};
 pub use nvrtc::{Compiler, Version};
 pub use source::Source;

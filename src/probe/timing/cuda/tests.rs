@@ -215,7 +215,7 @@ fn what_driver_and_nvml_tell_of_a_device_is_kept_and_the_rest_is_named() {
         assert_eq!((facts.device_name.as_deref(), facts.driver_version), (Some("Double 1"), None));
         let of_nvml = "driver_version, sm_clock_mhz, memory_clock_mhz, power_w, power_limit_w: NVML's ";
         let line = missing.iter().find(|line| line.starts_with(of_nvml));
-        assert!(line.is_some_and(|line| line.contains("code 6")), "{missing:?}");
+        assert!(line.is_some_and(|line| line.contains("failed: Not Found (code 6)")), "{missing:?}");
         assert!(device_facts(2).is_err());
         assert_eq!((double.current(), double.balance().2), (-1, 0));
     });
