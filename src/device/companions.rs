@@ -21,9 +21,12 @@ pub enum CompanionError {
     Failed { library: &'static str, function: &'static str, code: c_int },
 }
 
-/// What nvml.h says of the codes of a driver that is not in order.
+/// What nvml.h says of the codes of a driver that is not in order, or that one is not allowed to ask.
 fn words(library: &str, code: c_int) -> &'static str {
     match (library, code) {
+        (NVML, 4) => {
+            ": no permission; a container has to be started with the driver's `utility` capability (NVIDIA_DRIVER_CAPABILITIES)"
+        }
         (NVML, 9) => ": the driver is not loaded",
         (NVML, 18) => ": the driver that runs is of another version than its libraries; restart the machine",
         _ => "",
@@ -158,6 +161,8 @@ mod tests {
         assert!(done(NVML, "nvmlInit_v2", 0).is_ok());
         let error = done(NVML, "nvmlInit_v2", 9).unwrap_err().to_string();
         assert_eq!(error, "libnvidia-ml.so.1: nvmlInit_v2 failed with code 9: the driver is not loaded");
+        let refused = done(NVML, "nvmlInit_v2", 4).unwrap_err().to_string();
+        assert!(refused.contains("code 4: no permission"), "{refused}");
         let error = done(CUPTI[0], "cuptiGetVersion", 9).unwrap_err().to_string();
         assert_eq!(error, "libcupti.so.13: cuptiGetVersion failed with code 9");
     }

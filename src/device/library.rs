@@ -32,7 +32,7 @@ pub(super) fn looked() -> Vec<PathBuf> {
     folders(libtorch_folder().as_deref(), std::env::var_os("CUDA_HOME"))
 }
 
-pub(super) fn open(file: &Path) -> Result<Library, libloading::Error> {
+pub(crate) fn open(file: &Path) -> Result<Library, libloading::Error> {
     // SAFETY: NVIDIA's library, whose initialisers touch nothing of ours.
     unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }
 }

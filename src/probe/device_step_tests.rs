@@ -45,35 +45,32 @@ fn a_wait_within_a_wait_and_a_copy_within_a_copy_are_one() {
 /// As of a guard that is taken before `Probe::step`, and dropped within the step, at its end or behind it.
 #[test]
 fn of_a_wait_that_is_not_the_steps_alone_it_has_the_part_that_lies_in_it() {
-    on_the_double(
-        &path("of_a_wait_that_is_not_the_steps_alone_it_has_the_part_that_lies_in_it"),
-        |double| {
-            let mut run = Run::start(double);
-            for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
-                let before = run.spans.enter_device_span(kind).unwrap();
-                double.work(5 * MS);
-                let begin_ns = run.spans.begin_step(step);
-                double.work(2 * MS);
-                run.spans.leave_scope(before);
-                let beyond = run.spans.enter_device_span(kind).unwrap();
-                assert_eq!(run.spans.enter_device_span(kind), None, "within one of the step");
-                double.work(3 * MS);
-                run.end_step(step, begin_ns);
-                double.pass(100 * MS);
-                run.spans.leave_scope(beyond);
-            }
-            run.end();
-            for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
-                let row = run.kept.row(step, kind, Phase::Other);
-                assert_eq!((row.calls, row.device_ns), (2, Some(5 * MS)), "{kind}");
-                let step = run.kept.step(step).step;
-                assert!(row.total_ns <= step.wall_ns, "{kind}: {} of {}", row.total_ns, step.wall_ns);
-                let waited_ns = if kind == SpanKind::Sync { row.total_ns } else { 0 };
-                assert_eq!(step.cpu_wait_ns, Some(waited_ns), "{kind}");
-                assert!(step.lead_ns.is_some() && step.launch_ns.is_some(), "{kind}");
-            }
-        },
-    );
+    on_the_double(&path("of_a_wait_that_is_not_the_steps_alone_it_has_the_part_that_lies_in_it"), |double| {
+        let mut run = Run::start(double);
+        for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
+            let before = run.spans.enter_device_span(kind).unwrap();
+            double.work(5 * MS);
+            let begin_ns = run.spans.begin_step(step);
+            double.work(2 * MS);
+            run.spans.leave_scope(before);
+            let beyond = run.spans.enter_device_span(kind).unwrap();
+            assert_eq!(run.spans.enter_device_span(kind), None, "within one of the step");
+            double.work(3 * MS);
+            run.end_step(step, begin_ns);
+            double.pass(100 * MS);
+            run.spans.leave_scope(beyond);
+        }
+        run.end();
+        for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
+            let row = run.kept.row(step, kind, Phase::Other);
+            assert_eq!((row.calls, row.device_ns), (2, Some(5 * MS)), "{kind}");
+            let step = run.kept.step(step).step;
+            assert!(row.total_ns <= step.wall_ns, "{kind}: {} of {}", row.total_ns, step.wall_ns);
+            let waited_ns = if kind == SpanKind::Sync { row.total_ns } else { 0 };
+            assert_eq!(step.cpu_wait_ns, Some(waited_ns), "{kind}");
+            assert!(step.lead_ns.is_some() && step.launch_ns.is_some(), "{kind}");
+        }
+    });
 }
 
 /// A guard around the steps: it is kept in none of them, so what is in it has to be.

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use presence::absent;
 use row::{Row, verdict};
-use stepledger::device::cards;
+use stepledger::device::{cards, cards_on_bus};
 use tch::Device;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -63,7 +63,10 @@ fn run(name: &str, device: &str) -> ExitCode {
         return ExitCode::from(2);
     };
     let rows = match stepledger::train::device(device) {
-        Err(error) => vec![absent(name, cards(), &error.to_string())],
+        Err(error) => {
+            let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+            vec![absent(name, cards(), &cards_on_bus(), visible.as_deref(), &error.to_string())]
+        }
         Ok(device) => {
             check(device).unwrap_or_else(|error| vec![Row::new(name, "no error", error.to_string(), false)])
         }

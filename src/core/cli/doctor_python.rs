@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::patience::{Said, at_most, run};
-use crate::report::Check;
+use crate::report::{Check, Standing};
 
 /// Importing PyTorch from a cold disk takes its time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,10 +25,13 @@ pub fn pytorch(engine: Option<&str>, patient: impl Fn() -> bool) -> Check {
     best(&interpreters(), engine, |python| import(python, &patient))
 }
 
-/// The version of libtorch that the engine has loaded or was built for, as its check tells it: `2.11.0+cu130 in /opt/lib`.
+/// The version of libtorch that the engine has loaded or was built for, as its check tells it where it works:
+/// `2.11.0+cu130 in /opt/lib`.
 pub fn engine_version(checks: &[Check]) -> Option<String> {
-    let check = checks.iter().find(|check| check.name == "libtorch")?;
-    let is_version = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
+    let works = |check: &&Check| check.name == "libtorch" && check.standing == Standing::Works;
+    let check = checks.iter().find(works)?;
+    let is_version =
+        |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit()) && word.contains('.');
     let version = check.found.split([' ', ';']).find(is_version)?;
     Some(release(version).to_owned())
 }
@@ -131,7 +134,6 @@ mod tests {
     use std::process::ExitStatus;
 
     use super::*;
-    use crate::report::Standing;
 
     fn done(version: &str) -> Import {
         Import::Done { version: version.to_owned(), python: "/bin/python".to_owned() }
@@ -192,7 +194,12 @@ mod tests {
             |found: &str| engine_version(&[Check::works("engine", "9"), Check::works("libtorch", found)]);
         assert_eq!(of("2.11.0+cu130 in /opt/3/lib, 2 threads").as_deref(), Some("2.11.0"));
         assert_eq!(of("built for 2.11.0; the one in /opt does not say").as_deref(), Some("2.11.0"));
-        assert_eq!(of("it is not among this process's libraries"), None);
+        assert_eq!(of("2 threads, 2.11.0").as_deref(), Some("2.11.0"), "a number alone is none");
+        assert_eq!(of("it says nothing"), None);
+        for found in ["it ended with signal: 11", "2.10.0 in /opt/lib, but this was built for 2.11.0"] {
+            let broken = Check::fails("libtorch", found, "please report this as a bug");
+            assert_eq!(engine_version(&[broken]), None, "{found}");
+        }
     }
 
     /// What is made of an interpreter that ended with this exit code or signal.

@@ -275,6 +275,26 @@ fn a_step_that_runs_out_of_memory_says_what_was_alive_then() {
     assert_eq!(filed, [temporary, (Category::Activation, None)]);
 }
 
+/// Its end came first, and then what it takes to record it failed.
+#[test]
+fn a_step_that_is_left_behind_its_end_has_its_events_for_itself() {
+    let (mut ledger, mut stream) = (ledger(), Stream::default());
+    let work = |stream: &mut Stream| {
+        let made = stream.alloc(40);
+        stream.free(made);
+    };
+    stream.step(0, |stream| stream.phase(Phase::Forward, work));
+    stream.mark(kind::STEP_LEFT, 0);
+    let left = file(&mut ledger, &mut stream, &[]);
+    stream.step(1, |stream| stream.phase(Phase::Forward, work));
+    let next = file(&mut ledger, &mut stream, &[]);
+    for (account, step) in [(&left, 0), (&next, 1)] {
+        assert_eq!((account.events, account.difference_bytes), (2, 0), "step {step}");
+        assert!(account.moments.iter().all(|row| row.step == step), "{:?}", account.moments);
+        assert_eq!(account.ended.iter().map(|row| row.step).collect::<Vec<_>>(), [Some(step)]);
+    }
+}
+
 #[test]
 fn an_error_that_was_caught_changes_no_filing() {
     let (mut ledger, mut stream) = (ledger(), Stream::default());

@@ -33,6 +33,12 @@ pub fn library() -> Result<&'static DriverLibrary, NoDriver> {
     found.as_ref().map_err(NoDriver::clone)
 }
 
+/// Whether there is one, found without the code under test.
+#[cfg(test)]
+pub fn is_loadable() -> bool {
+    NAMES.iter().any(|name| open(Path::new(name)).is_ok())
+}
+
 /// The first that can be loaded, or why there is none.
 fn first<L>(
     opened: impl Iterator<Item = (&'static str, Result<L, libloading::Error>)>,

@@ -21,3 +21,5 @@ pub use context::{Context, Entered};
 pub use devices::{Device, count, cuda_version, init};
 pub use error::{CallFailed, DriverError, NoDriver};
 pub use event::{Event, Relaxed, Stream, is_capturing};
+#[cfg(test)]
+pub use library::is_loadable;

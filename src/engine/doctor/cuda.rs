@@ -3,9 +3,9 @@
 use std::env;
 use std::fmt::Display;
 
-use super::bus;
 use crate::device::{
-    Card, CompanionError, Compiler, DeviceError, NoDriver, Version, cards, driver_cuda, nvml_driver,
+    Card, CompanionError, Compiler, DeviceError, NoDriver, Version, cards, cards_on_bus, driver_cuda,
+    is_fault, nvml_driver,
 };
 use crate::probe::{CudaHalfError, load_cuda};
 use crate::rates::computes;
@@ -58,7 +58,7 @@ fn of_driver(serves: Result<Version, DeviceError>) -> Check {
 pub const GPU: &str = "GPU";
 
 pub fn all_cards() -> Vec<Check> {
-    match known(cards(), &bus::cards(), env::var("CUDA_VISIBLE_DEVICES").ok().as_deref()) {
+    match known(cards(), &cards_on_bus(), env::var("CUDA_VISIBLE_DEVICES").ok().as_deref()) {
         Ok(cards) => cards.iter().map(card).collect(),
         Err(check) => vec![check],
     }
@@ -73,35 +73,34 @@ fn known(
 ) -> Result<Vec<Card>, Check> {
     let why = match cards {
         Ok(cards) if !cards.is_empty() => return Ok(cards),
-        Err(DeviceError::NoDriver(NoDriver::NotFound)) => return Err(without_driver(on_bus)),
         Ok(_) => DeviceError::NoGpu,
         Err(error) => error,
     };
+    let fault = is_fault(&why, on_bus, visible);
     Err(match (&why, visible) {
+        (DeviceError::NoDriver(NoDriver::NotFound), _) if fault => without_driver(on_bus),
+        (DeviceError::NoDriver(NoDriver::NotFound), _) => Check::not_run(GPU, "there is no driver to ask"),
+        (DeviceError::NoGpu, Some(visible)) if fault => {
+            let why = format!(
+                "{why}; CUDA_VISIBLE_DEVICES is {visible:?}, and the machine has {}",
+                of_nvidia(on_bus)
+            );
+            let way_out = format!("name GPUs of `nvidia-smi` in CUDA_VISIBLE_DEVICES, or {ASK_THE_DRIVER}");
+            Check::fails(GPU, why, way_out)
+        }
         (DeviceError::NoGpu, Some(visible)) => {
             let why = format!("{why}; CUDA_VISIBLE_DEVICES is {visible:?}");
-            if on_bus.is_empty() || hides_all(visible) {
-                return Err(Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without"));
-            }
-            let why = format!("{why}, and the machine has {}", of_nvidia(on_bus));
-            Check::fails(
-                GPU,
-                why,
-                format!("name GPUs of `nvidia-smi` in CUDA_VISIBLE_DEVICES, or {ASK_THE_DRIVER}"),
-            )
+            Check::absent(GPU, why, "unset CUDA_VISIBLE_DEVICES; --device cpu does without")
         }
-        (DeviceError::NoGpu, None) if on_bus.is_empty() => {
-            Check::absent(GPU, why.to_string(), ASK_THE_DRIVER)
+        (DeviceError::NoGpu, None) if fault => {
+            broken(format!("{why}, but the machine has {}", of_nvidia(on_bus)))
         }
-        (DeviceError::NoGpu, None) => broken(format!("{why}, but the machine has {}", of_nvidia(on_bus))),
+        (DeviceError::NoGpu, None) => Check::absent(GPU, why.to_string(), ASK_THE_DRIVER),
         _ => broken(why),
     })
 }
 
 fn without_driver(on_bus: &[String]) -> Check {
-    if on_bus.is_empty() {
-        return Check::not_run(GPU, "there is no driver to ask");
-    }
     let found = format!("the machine has {}, and no driver for it", of_nvidia(on_bus));
     let way_out = "install NVIDIA's driver; a container has to be started with the GPUs (`docker run --gpus all`); needed for \
                    --device cuda only; --device cpu does without";
@@ -111,13 +110,6 @@ fn without_driver(on_bus: &[String]) -> Check {
 /// `1 of NVIDIA's: 0000:01:00.0 (10de:2330)`.
 fn of_nvidia(on_bus: &[String]) -> String {
     format!("{} of NVIDIA's: {}", on_bus.len(), on_bus.join(", "))
-}
-
-/// Whether a list of GPUs names none, and means that: it counts up to the first entry that is no GPU. A scheduler says
-/// `NoDevFiles` to a job that it has given none.
-fn hides_all(visible: &str) -> bool {
-    let first = visible.split(',').next().unwrap_or_default().trim();
-    ["", "-1", "NoDevFiles"].contains(&first)
 }
 
 fn broken(why: impl Display) -> Check {

@@ -1,7 +1,6 @@
 //! The checks of `stepledger doctor` that need libtorch: told line by line to the program, which has started this process
 //! for them alone.
 
-mod bus;
 mod cuda;
 mod libtorch;
 mod look;

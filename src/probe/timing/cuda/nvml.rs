@@ -2,9 +2,9 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
-use libloading::Library;
+use libloading::os::unix::Library;
 
-use crate::device::{DriverError, is_missing};
+use crate::device::{DriverError, is_missing, open_library};
 
 /// What NVML said of each, or why it said nothing.
 pub struct Told {
@@ -35,13 +35,12 @@ pub fn ask(pci_bus_id: Result<CString, DriverError>) -> Told {
 }
 
 fn ask_of(pci_bus_id: &CString) -> Result<Told, String> {
-    // SAFETY: a library that is made to be loaded so.
-    let library = unsafe { Library::new(NVML) }.map_err(|why| match is_missing(NVML, &why) {
+    let library = open_library(NVML.as_ref()).map_err(|why| match is_missing(NVML, &why) {
         true => format!("NVML ({NVML}) was not found; it comes with NVIDIA's driver"),
         false => format!("NVML ({NVML}) cannot be loaded: {why}"),
     })?;
     let nvml = Nvml { library };
-    done("nvmlInit_v2", nvml.init())?;
+    nvml.done("nvmlInit_v2", nvml.init())?;
     let told = nvml.of_device(pci_bus_id);
     nvml.shutdown();
     told
@@ -92,7 +91,7 @@ impl Nvml {
             self.function::<unsafe extern "C" fn(*const c_char, *mut Device) -> c_int>(name)
                 .map(|handle| handle(pci_bus_id.as_ptr(), &raw mut device))
         };
-        done(name, outcome)?;
+        self.done(name, outcome)?;
         let watts = |name| self.number(name, device).map(|milliwatts| f64::from(milliwatts) / 1e3);
         Ok(Told {
             driver_version: self.driver_version(),
@@ -111,7 +110,7 @@ impl Nvml {
             self.function::<unsafe extern "C" fn(*mut c_char, c_uint) -> c_int>(name)
                 .map(|ask| ask(text.as_mut_ptr(), text.len() as c_uint - 1))
         };
-        done(name, outcome)?;
+        self.done(name, outcome)?;
         // SAFETY: the last byte is 0 still, whatever was written before it.
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
@@ -124,7 +123,7 @@ impl Nvml {
             self.function::<unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int>(name)
                 .map(|ask| ask(device, which, &raw mut mhz))
         };
-        done(name, outcome).map(|()| i64::from(mhz))
+        self.done(name, outcome).map(|()| i64::from(mhz))
     }
 
     /// What a function says that is asked of a device and answers with one number.
@@ -135,17 +134,29 @@ impl Nvml {
             self.function::<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>(name)
                 .map(|ask| ask(device, &raw mut number))
         };
-        done(name, outcome).map(|()| number)
+        self.done(name, outcome).map(|()| number)
     }
-}
 
-/// What came of a call; `None` where this NVML has no function of that name.
-fn done(name: &str, outcome: Option<c_int>) -> Result<(), String> {
-    const NOT_SUPPORTED: c_int = 3;
-    match outcome {
-        Some(0) => Ok(()),
-        Some(NOT_SUPPORTED) => Err("NVML does not tell it of this device".to_owned()),
-        Some(code) => Err(format!("NVML's {name} failed with code {code}")),
-        None => Err(format!("this NVML has no {name}; a newer driver has")),
+    /// What came of a call; `None` where this NVML has no function of that name.
+    fn done(&self, name: &str, outcome: Option<c_int>) -> Result<(), String> {
+        const NOT_SUPPORTED: c_int = 3;
+        match outcome {
+            Some(0) => Ok(()),
+            Some(NOT_SUPPORTED) => Err("NVML does not tell it of this device".to_owned()),
+            Some(code) => Err(match self.words(code) {
+                Some(words) => format!("NVML's {name} failed: {words} (code {code})"),
+                None => format!("NVML's {name} failed with code {code}"),
+            }),
+            None => Err(format!("this NVML has no {name}; a newer driver has")),
+        }
+    }
+
+    /// NVML's own words for a code.
+    fn words(&self, code: c_int) -> Option<String> {
+        type Words = unsafe extern "C" fn(c_int) -> *const c_char;
+        // SAFETY: NVML declares it so; it takes any code, before `init` and after, and returns a text of its own or null.
+        let text = unsafe { self.function::<Words>("nvmlErrorString")?(code) };
+        // SAFETY: a NUL-terminated text that stays as long as the library is loaded.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 }
