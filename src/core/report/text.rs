@@ -11,7 +11,7 @@ use super::text_step::step_line;
 use super::units::{bytes, count, ms, number, pct, share_pct, threads};
 use super::wrap::{prose, wrap_at};
 use super::{text_device, text_out_of_memory};
-use crate::record::{Category, Moment, Phase, RECOMPUTE};
+use crate::record::{Category, Moment, Phase, RECOMPUTE, file_of};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
 const PEAK_PARTS: usize = 10;
@@ -59,7 +59,8 @@ fn status(summary: &Summary) -> String {
 /// A configuration in one line; what is not set is left out.
 pub(super) fn settings(config: &Map<String, Value>) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let set = config.iter().filter(|(_, value)| !value.is_null());
+    // What a file holds is for comparing; its path tells a reader more.
+    let set = config.iter().filter(|(name, value)| !value.is_null() && file_of(name).is_none());
     set.map(|(name, value)| format!("{name} {}", plain(value))).collect::<Vec<_>>().join(", ")
 }
 
