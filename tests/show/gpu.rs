@@ -164,5 +164,5 @@ fn compare_and_plan_take_no_account_of_what_lies_between_steps() {
     plan.args(["plan", "--json", "--capacity-mb", "64", "--from"]).arg(runs.file("runs"));
     let told = answer(plan);
     assert_eq!(told["not_used"], json!([]));
-    assert_eq!(told["policies"][0]["predicted_step_ms"], 10.0);
+    assert_eq!(told["best"]["predicted_step_ms"], 10.0);
 }

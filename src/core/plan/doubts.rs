@@ -28,7 +28,9 @@ fn a_file_is_the_same_workload_wherever_it_lay() {
         vec![read("/job1/book.txt", contents[0], 4), read("/job2/book.txt", contents[1], 8)]
     };
     assert!(plan(&request(runs(["3 bytes", "3 bytes"]), 64 * MIB)).is_ok());
-    let error = plan(&request(runs(["3 bytes", "4 bytes"]), 64 * MIB)).unwrap_err().to_string();
+    let defaults = object(json!({ "data": null }));
+    let mixed = Request { defaults, ..request(runs(["3 bytes", "4 bytes"]), 64 * MIB) };
+    let error = plan(&mixed).unwrap_err().to_string();
     assert!(error.contains("data (3 bytes, 4 bytes)") && error.contains("--data /job1/book.txt"), "{error}");
     let given = object(json!({"data": "/here/copy.txt", "data_content": "4 bytes"}));
     let chosen = plan(&Request { given, ..request(runs(["3 bytes", "4 bytes"]), 64 * MIB) }).unwrap();
