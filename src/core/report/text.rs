@@ -82,7 +82,7 @@ fn phases(summary: &Summary) -> String {
     }
     table.add_rows(summary.device_goes_on.iter().map(|beyond| phase_row(beyond, device)));
     let calls = summary.step.n.to_string();
-    let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
+    let per_step = ms_or_none(summary.step.median_ms);
     table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);
     format!("Where the time went\n{}{}", put(&table), text_device::times(summary))
 }
@@ -96,12 +96,16 @@ fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
     let mut row = vec![
         phase.name.to_string(),
         pct(phase.share_pct),
-        ms(phase.median_ms),
+        ms_or_none(phase.median_ms),
         ms(phase.total_ms),
         phase.calls.to_string(),
     ];
-    row.extend(device.then(|| phase.device_ms.map(ms).unwrap_or_else(|| "—".to_owned())));
+    row.extend(device.then(|| ms_or_none(phase.device_ms)));
     row
+}
+
+fn ms_or_none(time: Option<f64>) -> String {
+    time.map_or_else(|| "—".to_owned(), ms)
 }
 
 /// How many scopes are listed, the slowest first; all are in the JSON.
