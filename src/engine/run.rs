@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 use stepledger_core::cli::{
-    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, all_cores, note, print, read, stop_flag,
+    DONE, Exit, INTERRUPTED, OUT_OF_MEMORY, Outcome, RunArgs, all_cores, contents, note, print, read,
+    stop_flag,
 };
 
 use super::progress::Progress;
@@ -118,6 +119,7 @@ fn options(args: &RunArgs, config: &Config) -> anyhow::Result<Options> {
         _ => Map::new(),
     };
     settings.insert("init".into(), serde_json::to_value(&config.files.init)?);
+    settings.extend(contents(config.data.as_deref(), config.files.init.as_deref()));
     Ok(Options::new(config.model.as_str())
         .run_id(args.account.run_id.clone())
         .config(settings)

@@ -76,4 +76,25 @@ fn a_gpus_step_is_told_by_whole_cycles_from_one_wait_to_the_next() {
         json!([listed["runs"][0]["step_ms"], listed["runs"][0]["tokens_per_s"]]),
         json!([10.0, 10_000.0])
     );
+    assert_eq!(listed["runs"][0]["started_at"], shown.json("")["started_at"]);
+}
+
+/// Where no cycle is known a phase took some time, but nobody knows how much of a step.
+#[test]
+fn without_a_whole_cycle_a_phase_has_no_time_a_step() {
+    let shown = Shown::new(Plan { steps: 14, trace: Trace::Phases, waits_every: Some(9), ..Plan::USUAL });
+    let told = shown.json("");
+    for phase in told["phases"].as_array().unwrap() {
+        assert!(phase["median_ms"].is_null() && phase["calls"].as_i64() > Some(0), "{phase}");
+    }
+    let text = shown.text("");
+    let forward = text.lines().find(|line| line.trim_start().starts_with("forward ")).unwrap();
+    assert!(forward.contains('—') && !text.contains("  0 µs"), "{text}");
+    let abstained = told["findings"]["abstained"].as_array().unwrap();
+    let rule = abstained.iter().find(|rule| rule["rule"] == "summarize-step-metrics").unwrap();
+    let why = rule["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("no step time: it is known from one wait") && why.contains("--sync-every"),
+        "{why}"
+    );
 }

@@ -8,12 +8,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::given::named;
 use super::run_args::RunArgs;
-use crate::record::Trace;
+use crate::record::{FILES, Trace};
 use crate::sweep::AXES;
 use crate::theory::Setup;
 
-/// Files that runs read: wherever a sweep is gone on with, they are the ones that were meant when it was begun.
-const FILES: [&str; 2] = ["data", "init"];
 /// What a sweep gives its runs by itself, or keeps for its own use.
 const OWN: [&str; 3] = ["out", "json", "quiet"];
 /// The name of one run, and files that several would write over each other.
@@ -181,6 +179,7 @@ fn as_given(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
         return vec![flag];
     }
     let values = matches.get_raw(id).into_iter().flatten();
+    // Wherever a sweep is gone on with, they are the files that were meant when it was begun.
     let whole = |value: &OsStr| if FILES.contains(&id) { path::absolute(value).ok() } else { None };
     let value = |value: &OsStr| whole(value).map_or_else(|| value.to_owned(), PathBuf::into_os_string);
     let values: Vec<String> = values.map(|given| value(given).to_string_lossy().into_owned()).collect();

@@ -8,6 +8,7 @@ mod calibrate;
 mod calibrate_noise;
 mod cgroup;
 mod compare;
+mod contents;
 mod doctor;
 mod doctor_answers;
 mod doctor_ask;
@@ -43,6 +44,7 @@ mod terminal;
 mod words;
 
 pub use calibrate::{CalibrateArgs, calibrated, check_calibration_home, keep_rates};
+pub use contents::contents;
 pub use doctor::DoctorArgs;
 pub use doctor_answers::{Line, Looking, Teller};
 pub use doctor_ask::{NVTX_TOOL, NVTX_VARIABLE, UNSET_NVTX_TOOL};

@@ -24,7 +24,7 @@ use crate::plan::{
     CapacityFrom, Measured, NotUsed, Plan, Request, Verified, first_used, is_toy, plan as make, run_flags,
     some_of,
 };
-use crate::record::{Machine, ReferenceRates, StepTiming, Trace};
+use crate::record::{Machine, ReferenceRates, StepTiming, Trace, file_of};
 use crate::report::{render_plan, render_verified};
 use crate::store::{Dataset, StoreError, is_run_folder, run_folders};
 
@@ -122,8 +122,8 @@ fn request(args: &PlanArgs) -> anyhow::Result<(Request, Vec<NotUsed>)> {
     model.check_attention().map_err(Exit::input)?;
     let config = settings(model, training);
     let (runs, unreadable) = measured(&args.from)?;
-    let mut given: Map<String, Value> =
-        config.iter().filter(|(name, _)| args.base.named.contains(*name)).map(owned).collect();
+    let is_named = |name: &str| args.base.named.contains(file_of(name).unwrap_or(name));
+    let mut given: Map<String, Value> = config.iter().filter(|(name, _)| is_named(name)).map(owned).collect();
     if args.base.named.contains("device") {
         given.insert("device".to_owned(), training.device.clone().into());
     }

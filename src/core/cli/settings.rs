@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::contents::contents;
 use super::run_args::{ModelArgs, TrainingArgs};
 
 /// A run's configuration, by the names that its `run.parquet` has.
@@ -43,6 +44,7 @@ pub fn settings(model: &ModelArgs, training: &TrainingArgs) -> Map<String, Value
     // Recorded where they were asked for.
     let sizes = KERNEL_SIZES.into_iter().zip([training.block_size, training.tile_size]);
     settings.extend(sizes.filter_map(|(name, size)| Some((name.to_owned(), size?.into()))));
+    settings.extend(contents(training.data.as_deref(), None));
     settings
 }
 

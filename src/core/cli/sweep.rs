@@ -113,7 +113,7 @@ fn check_picture(path: &Path) -> anyhow::Result<()> {
 fn draw(made: &Sweep, path: &Path) -> anyhow::Result<()> {
     match sweep_chart(made) {
         Ok(chart) => fs::write(path, chart).map_err(|error| not_drawn(path, &error)),
-        Err(empty @ ChartError::Empty) => {
+        Err(empty @ (ChartError::Empty | ChartError::OutOfMemory)) => {
             note(format_args!("--svg {}: {empty}", path.display()));
             Ok(())
         }

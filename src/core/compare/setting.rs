@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{ReferenceRates, RunRow, StepRow, words};
+use crate::record::{ReferenceRates, RunRow, StepRow, by_content, words};
 use crate::rules::{Variable, differences};
 
 words! {
@@ -156,7 +156,7 @@ pub fn differing_calibration(base: &[Value], candidate: &[Value]) -> Option<Diff
     })
 }
 
-/// The fields in which two settings differ, each with its kind.
+/// The fields in which two settings differ, each with its kind; of files it is what they hold that counts.
 pub fn differing(base: &Map<String, Value>, candidate: &Map<String, Value>) -> Vec<Difference> {
     let difference = |variable: Variable| Difference {
         kind: FieldKind::of(&variable.field),
@@ -164,6 +164,9 @@ pub fn differing(base: &Map<String, Value>, candidate: &Map<String, Value>) -> V
         base: variable.baseline,
         candidate: variable.changed,
     };
+    let mut sides = [base.clone(), candidate.clone()];
+    by_content(&mut sides);
+    let [base, candidate] = &sides;
     differences(base, candidate).into_iter().map(difference).collect()
 }
 
@@ -182,6 +185,21 @@ mod tests {
             (Some(first.clone()), Some(vec![first, second].into()))
         );
         assert!(!difference.kind.has_effects() && !difference.kind.forbids_a_verdict());
+    }
+
+    #[test]
+    fn a_file_is_another_workload_by_what_it_holds() {
+        let differing = |one: (&str, &str), other: (&str, &str)| {
+            let of = |(data, content): (&str, &str)| {
+                let value = serde_json::json!({"program": "gpt", "data": data, "data_content": content});
+                value.as_object().unwrap().clone()
+            };
+            let found = differing(&of(one), &of(other));
+            found.into_iter().map(|found| (found.field, found.kind)).collect::<Vec<_>>()
+        };
+        assert_eq!(differing(("/job1/book.txt", "3 bytes"), ("/job2/book.txt", "3 bytes")), []);
+        let other = differing(("/job/book.txt", "3 bytes"), ("/job/book.txt", "4 bytes"));
+        assert_eq!(other, [("data".to_owned(), FieldKind::Workload)]);
     }
 
     #[test]

@@ -22,6 +22,27 @@ fn runs_of_several_trace_depths_are_refused_naming_it_unless_one_is_chosen() {
 }
 
 #[test]
+fn a_file_is_the_same_workload_wherever_it_lay() {
+    let read = |path: &str, content: &str, batch| toy(json!({"data": path, "data_content": content}), batch);
+    let runs = |contents: [&str; 2]| {
+        vec![read("/job1/book.txt", contents[0], 4), read("/job2/book.txt", contents[1], 8)]
+    };
+    assert!(plan(&request(runs(["3 bytes", "3 bytes"]), 64 * MIB)).is_ok());
+    let defaults = object(json!({ "data": null }));
+    let mixed = Request { defaults, ..request(runs(["3 bytes", "4 bytes"]), 64 * MIB) };
+    let error = plan(&mixed).unwrap_err().to_string();
+    assert!(error.contains("data (3 bytes, 4 bytes)") && error.contains("--data /job1/book.txt"), "{error}");
+    let given = object(json!({"data": "/here/copy.txt", "data_content": "4 bytes"}));
+    let chosen = plan(&Request { given, ..request(runs(["3 bytes", "4 bytes"]), 64 * MIB) }).unwrap();
+    assert_eq!(chosen.not_used.len(), 1);
+    assert_eq!(chosen.not_used[0].why, "data is 3 bytes, not 4 bytes");
+    // Runs that were made before this was kept.
+    let old = |path: &str, batch| toy(json!({ "data": path }), batch);
+    let mixed = vec![old("book.txt", 4), read("/job2/book.txt", "3 bytes", 8)];
+    assert!(plan(&request(mixed, 64 * MIB)).is_ok());
+}
+
+#[test]
 fn runs_to_come_are_traced_as_those_there_are() {
     let deep = |batch| Measured { trace: Trace::Ops, ..toy(json!({}), batch) };
     let plan = plan(&request(vec![deep(4), deep(8)], 64 * MIB)).unwrap();

@@ -48,11 +48,15 @@ pub enum PlanError {
     OneBatch { commands: Vec<String>, not_used: Vec<NotUsed> },
 
     #[error(
-        "memory was not traced in these runs, so that nothing tells what fits, and there is no theory of this \
-         program: run them again with --trace allocations, a loop of your own with `Options::trace`{}",
-        unless_empty("\nNot used:", .0)
+        "{}{}",
+        no_peak(*traced),
+        unless_empty("\nNot used:", not_used)
     )]
-    NoPeak(Vec<NotUsed>),
+    NoPeak {
+        /// Memory was traced, and yet no step has a peak.
+        traced: bool,
+        not_used: Vec<NotUsed>,
+    },
 
     #[error(
         "the peak does not grow with the batch in these runs, so that they tell no largest batch, and there is no \
@@ -64,6 +68,20 @@ pub enum PlanError {
 
     #[error("checkpointing policy {asked:?} is none of those there are to plan with: {known}")]
     NoSuchPolicy { asked: String, known: String },
+}
+
+fn no_peak(traced: bool) -> &'static str {
+    match traced {
+        false => {
+            "memory was not traced in these runs, so that nothing tells what fits, and there is no theory of this \
+             program: run them again with --trace allocations, a loop of your own with `Options::trace`"
+        }
+        true => {
+            "no measured step of these runs has a peak, though their memory was traced, so that nothing tells what \
+             fits, and there is no theory of this program: `stepledger show` of one says what it is missing; run \
+             them again"
+        }
+    }
 }
 
 /// How many runs are told of one by one: a folder of a thousand may have a thousand that are not used.

@@ -41,7 +41,7 @@ pub struct Measured {
     pub step_ms: Option<f64>,
     /// The median of their tokens; `None` where they were not counted, which a count of 0 says too.
     pub tokens: Option<f64>,
-    /// The highest of their peaks; `None` where memory was not traced.
+    /// The highest of their peaks; `None` where memory was not traced, or no step has one.
     pub peak_bytes: Option<i64>,
     /// The phase that peak lies in.
     pub peak_phase: Option<Phase>,
@@ -96,6 +96,11 @@ impl Measured {
     /// Sequences (or whatever the program counts) in a batch.
     pub fn batch(&self) -> Option<i64> {
         self.config.get("batch")?.as_i64().filter(|&batch| batch > 0)
+    }
+
+    /// Whether it was traced deep enough to have a peak.
+    pub fn traces_memory(&self) -> bool {
+        self.trace != Trace::Phases
     }
 
     /// The checkpointing policy, if the configuration says one.

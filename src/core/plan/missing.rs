@@ -30,11 +30,15 @@ pub fn missing(
             base.device
         ));
     }
-    let untraced: Vec<&str> =
-        runs.iter().filter(|run| run.peak_bytes.is_none()).map(|run| run.run_id.as_str()).collect();
-    if !untraced.is_empty() {
-        missing
-            .push(format!("peak of {}: memory was not traced (--trace allocations does)", few_of(&untraced)));
+    for (traced, why) in [
+        (false, "memory was not traced (--trace allocations does)"),
+        (true, "memory was traced, but no measured step has one (`stepledger show` says what is missing)"),
+    ] {
+        let of_it = |run: &&&Measured| run.peak_bytes.is_none() && run.traces_memory() == traced;
+        let peakless: Vec<&str> = runs.iter().filter(of_it).map(|run| run.run_id.as_str()).collect();
+        if !peakless.is_empty() {
+            missing.push(format!("peak of {}: {why}", few_of(&peakless)));
+        }
     }
     if runs.iter().any(|run| run.tokens.is_none()) {
         missing.push("tokens/s: the runs do not say how many tokens a step has".to_owned());

@@ -12,8 +12,9 @@ pub(super) fn no_largest_batch(
     policies: Vec<PolicyPlan>,
     not_used: Vec<NotUsed>,
 ) -> PlanError {
-    if evidence.iter().flat_map(|policy| &policy.runs).all(|run| run.peak_bytes.is_none()) {
-        return PlanError::NoPeak(not_used);
+    let runs = || evidence.iter().flat_map(|policy| &policy.runs);
+    if runs().all(|run| run.peak_bytes.is_none()) {
+        return PlanError::NoPeak { traced: runs().all(|run| run.traces_memory()), not_used };
     }
     let is_flat = |policy: &Evidence| policy.peak.as_ref().is_some_and(|fit| !fit.grows());
     let commands = policies.into_iter().filter_map(|policy| policy.needs).collect();

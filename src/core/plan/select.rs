@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::error::PlanError;
 use super::measured::{Measured, NotUsed};
-use crate::record::RunStatus;
+use crate::record::{FILES, RunStatus, by_content};
 
 /// What runs of one workload may differ in: what is planned, and what costs neither time nor memory.
 const FREE: &[&str] = &["batch", "checkpoint", "seed", "steps", "warmup", "init"];
@@ -71,12 +71,21 @@ fn copy_of(run: &Measured) -> String {
 }
 
 fn other_than_asked(run: &Measured, given: &Map<String, Value>) -> Option<String> {
-    let asked = given.iter().filter(|(field, _)| !FREE.contains(&field.as_str()));
+    let of_it = |name: &str| run.config.get(name).map(|value| (name.to_owned(), value.clone()));
+    let mut sides = [run.config.clone(), given.clone()];
+    for side in &mut sides {
+        side.extend([("program".to_owned(), run.program.clone().into())]);
+        side.extend(of_it("model"));
+    }
+    by_content(&mut sides);
+    let [config, asked] = sides;
+    let asked =
+        asked.iter().filter(|(field, _)| given.contains_key(*field) && !FREE.contains(&field.as_str()));
     let other = asked.filter_map(|(field, asked)| {
         let has = match field.as_str() {
             "device" => run.device.clone().into(),
             "trace" => run.trace.as_str().into(),
-            field => run.config.get(field)?.clone(),
+            field => config.get(field)?.clone(),
         };
         (!same(&has, asked)).then(|| format!("{field} is {}, not {}", plain(&has), plain(asked)))
     });
@@ -90,7 +99,8 @@ fn same(one: &Value, other: &Value) -> bool {
 
 /// Refuses runs that differ in more than is planned, naming the fields with their values.
 fn of_one_workload(runs: &[&Measured], defaults: &Map<String, Value>) -> Result<(), PlanError> {
-    let workloads: Vec<Map<String, Value>> = runs.iter().map(|run| workload(run)).collect();
+    let mut workloads: Vec<Map<String, Value>> = runs.iter().map(|run| workload(run)).collect();
+    by_content(&mut workloads);
     let names: BTreeSet<&String> = workloads.iter().flat_map(|workload| workload.keys()).collect();
     let values = |name: &String| -> BTreeSet<String> {
         workloads.iter().map(|workload| workload.get(name).map_or("absent".to_owned(), plain)).collect()
@@ -104,7 +114,10 @@ fn of_one_workload(runs: &[&Measured], defaults: &Map<String, Value>) -> Result<
     let one = |value: &Value| !value.is_object() && !value.is_array();
     let has_flag = |name: &str| ["device", "trace"].contains(&name) || defaults.get(name).is_some_and(one);
     let flag = differ.iter().find(|(name, _)| has_flag(name)).and_then(|(name, values)| {
-        Some(format!(", or choose one by its flag, as with --{} {}", name.replace('_', "-"), values.first()?))
+        let path = || runs.iter().find_map(|run| run.config.get(*name)?.as_str().map(str::to_owned));
+        let is_file = FILES.contains(&name.as_str());
+        let value = if is_file { path()? } else { values.first()?.clone() };
+        Some(format!(", or choose one by its flag, as with --{} {value}", name.replace('_', "-")))
     });
     Err(PlanError::Mixed { fields: told.collect::<Vec<_>>().join(", "), choose: flag.unwrap_or_default() })
 }

@@ -243,6 +243,10 @@ fn runs_that_have_no_peaks_at_all_are_told_to_be_traced() {
         plan(&request(vec![untraced(2), untraced(4), untraced(8), bad], 9_000)).unwrap_err().to_string();
     assert!(error.starts_with("memory was not traced") && error.contains("--trace allocations"), "{error}");
     assert!(!error.contains("batch 16,") && error.contains("Not used:\n  none-16"), "{error}");
+    // A trace that was deep enough is not asked for again.
+    let traced = |batch| Measured { peak_bytes: None, ..measured("none", batch) };
+    let error = plan(&request(vec![traced(2), traced(4)], 9_000)).unwrap_err().to_string();
+    assert!(error.contains("though their memory was traced") && !error.contains("--trace"), "{error}");
 }
 
 #[test]

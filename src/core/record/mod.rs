@@ -4,6 +4,7 @@
 
 mod bytes;
 mod device;
+mod files;
 mod ids;
 pub(crate) mod instant;
 mod lacking;
@@ -18,6 +19,7 @@ mod words;
 
 pub use bytes::ByCategory;
 pub use device::DeviceFacts;
+pub use files::{FILES, by_content, content_field, file_of};
 pub use ids::{id_tail, id_time};
 pub use lacking::{INCOMPLETE, LackingSteps};
 pub(crate) use number::three_digits;

@@ -32,6 +32,11 @@ const MARGIN: u32 = 16;
 pub enum ChartError {
     #[error("there is nothing to draw: no cell has both a peak and tokens/s")]
     Empty,
+    #[error(
+        "there is nothing to draw: every setting that has both a peak and tokens/s was out of memory in one of its runs, and \
+         is none to take"
+    )]
+    OutOfMemory,
     #[error("the picture could not be drawn: {0}; this is a fault of stepledger, please report it")]
     Drawing(String),
 }
@@ -42,10 +47,18 @@ pub fn sweep_chart(sweep: &Sweep) -> Result<String, ChartError> {
     let mut curves = curves(sweep);
     let places: Vec<Place> = curves.iter().flat_map(|curve| &curve.points).map(|point| point.place).collect();
     let capacity = sweep.capacity_bytes.map(|bytes| bytes as f64 / MIB);
-    let frame = Frame::of(&places, capacity).ok_or(ChartError::Empty)?;
+    let frame = Frame::of(&places, capacity).ok_or_else(|| nothing_to_draw(sweep))?;
     let mut svg = String::new();
     draw(&mut svg, sweep, &mut curves, &frame).map_err(|error| ChartError::Drawing(error.to_string()))?;
     Ok(svg)
+}
+
+/// Cells that were out of memory once have no point, whatever their other runs gave.
+fn nothing_to_draw(sweep: &Sweep) -> ChartError {
+    match sweep.cells.iter().any(|cell| cell.tokens_per_s.is_some() && cell.peak_bytes.is_some()) {
+        true => ChartError::OutOfMemory,
+        false => ChartError::Empty,
+    }
 }
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -290,5 +303,12 @@ mod tests {
     fn nothing_measured_is_no_picture() {
         let cell = CellResult { tokens_per_s: None, ..cell(4, "none", 1.0, 1) };
         assert_eq!(sweep_chart(&made_up(vec![cell], None)), Err(ChartError::Empty));
+    }
+
+    #[test]
+    fn settings_that_were_all_out_of_memory_once_are_told_as_such() {
+        let cell = CellResult { status: RunStatus::OutOfMemory, ..cell(4, "none", 1.0, 1) };
+        let error = sweep_chart(&made_up(vec![cell], None)).unwrap_err();
+        assert!(error.to_string().contains("was out of memory in one of its runs"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::summary::Summary;
-use crate::record::EvidenceLevel;
+use crate::record::{EvidenceLevel, by_content};
 use crate::rules::{Evidence, ExperimentError, ExperimentRecord, ResultField};
 
 /// The record of what the change between two runs did. One run a side is a smoke test: without repeats there
@@ -19,7 +19,10 @@ pub fn experiment(baseline: &Summary, changed: &Summary) -> Result<ExperimentRec
             baseline.step.n, changed.step.n
         ),
     };
-    ExperimentRecord::new(fixed(baseline), &fixed(changed), results(baseline, changed)?, evidence)
+    let mut sides = [fixed(baseline), fixed(changed)];
+    by_content(&mut sides);
+    let [before, after] = sides;
+    ExperimentRecord::new(before, &after, results(baseline, changed)?, evidence)
 }
 
 /// Everything that a result may depend on: the configuration, and where it ran.

@@ -6,6 +6,7 @@ use super::bottleneck::{BottleneckFinding, bottleneck};
 use super::creep::MemoryCreep;
 use super::exposure::ExposureFinding;
 use super::ledger::MomentSummary;
+use super::no_time::why_no_time;
 use super::resources::Resources;
 use super::step_times::DEVICE_GOES_ON;
 use super::summary::Summary;
@@ -135,7 +136,9 @@ fn keep<T>(rule: &'static str, found: Result<T, String>, abstained: &mut Vec<Abs
 
 fn step_finding(summary: &Summary) -> Result<StepFinding, String> {
     let step = &summary.step;
-    let step_ms = step.median_ms.ok_or("no measured step")?;
+    let no_time =
+        || why_no_time(step).map_or("no measured step".to_owned(), |why| format!("no step time: {why}"));
+    let step_ms = step.median_ms.ok_or_else(no_time)?;
     step.check_times()?;
     let device_busy_pct = step.device_busy_pct.ok_or("the device's busy share was not measured")?;
     let cpu_wait_ms = step.cpu_wait_ms.ok_or("the training thread's waiting was not measured")?;

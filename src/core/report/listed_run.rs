@@ -199,6 +199,6 @@ fn name_all(path: &str, value: &Value, names: &mut Vec<String>) {
 }
 
 /// All of one length, so that their letters have the order of the instants.
-fn instant(instant: DateTime<Utc>) -> String {
+pub(super) fn instant(instant: DateTime<Utc>) -> String {
     instant.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

@@ -23,6 +23,7 @@ mod findings;
 mod homes;
 mod ledger;
 mod listed_run;
+mod no_time;
 mod out_of_memory;
 mod peak;
 mod phase_spans;

@@ -20,8 +20,8 @@ pub struct PhaseSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<str>>,
     pub total_ms: f64,
-    /// A step, the median; over whole cycles as the step's own time is.
-    pub median_ms: f64,
+    /// A step, the median; over whole cycles as the step's own time is, null where it ran in none.
+    pub median_ms: Option<f64>,
     pub calls: i64,
     /// Of the steps' time.
     pub share_pct: f64,
@@ -53,7 +53,7 @@ fn summary(phase: Phase, rows: &[&PhaseRow], times: &StepTimes) -> PhaseSummary 
         phase: (rows[0].kind != SpanKind::Phase).then(|| phase.as_str()),
         parent: rows[0].parent.clone(),
         total_ms: total_ns as f64 / 1e6,
-        median_ms: median(&per_step).unwrap_or_default(),
+        median_ms: median(&per_step),
         calls: rows.iter().map(|row| row.calls).sum(),
         share_pct: times.share_pct(total_ns),
         device_ms: device_ns.map(|ns| ns as f64 / 1e6),

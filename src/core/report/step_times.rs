@@ -131,7 +131,7 @@ impl<'a> StepTimes<'a> {
             phase: None,
             parent: None,
             total_ms: total_ns as f64 / 1e6,
-            median_ms: self.cycles.median(|at| Some(self.beyond_ns(at) as f64 / 1e6)).unwrap_or_default(),
+            median_ms: self.cycles.median(|at| Some(self.beyond_ns(at) as f64 / 1e6)),
             calls: ns.iter().filter(|ns| **ns > 0).count() as i64,
             share_pct: self.share_pct(total_ns),
             device_ms: None,

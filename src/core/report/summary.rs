@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::creep::{MemoryCreep, blame, creeping};
 use super::ledger::{MomentSummary, PeakPart, by_detail};
+use super::listed_run::instant;
 use super::out_of_memory::{OutOfMemory, out_of_memory};
 use super::phases::{PhaseSummary, sum};
 use super::product_rate::{ProductRate, product_rate};
@@ -143,7 +144,7 @@ pub fn summarize(account: &Account, only: Option<i64>) -> Result<Summary, NoSuch
         program: run.program.clone(),
         status,
         reason,
-        started_at: run.started_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+        started_at: instant(run.started_at),
         config: run.config.clone(),
         device: run.device.clone(),
         machine: run.machine.clone(),

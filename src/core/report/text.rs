@@ -11,7 +11,7 @@ use super::text_step::step_line;
 use super::units::{bytes, count, ms, number, pct, share_pct, threads};
 use super::wrap::{prose, wrap_at};
 use super::{text_device, text_out_of_memory};
-use crate::record::{Category, Moment, Phase, RECOMPUTE};
+use crate::record::{Category, Moment, Phase, RECOMPUTE, file_of};
 
 /// How many parts of the peak are listed; the rest is summed in one line.
 const PEAK_PARTS: usize = 10;
@@ -59,7 +59,8 @@ fn status(summary: &Summary) -> String {
 /// A configuration in one line; what is not set is left out.
 pub(super) fn settings(config: &Map<String, Value>) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let set = config.iter().filter(|(_, value)| !value.is_null());
+    // What a file holds is for comparing; its path tells a reader more.
+    let set = config.iter().filter(|(name, value)| !value.is_null() && file_of(name).is_none());
     set.map(|(name, value)| format!("{name} {}", plain(value))).collect::<Vec<_>>().join(", ")
 }
 
@@ -81,7 +82,7 @@ fn phases(summary: &Summary) -> String {
     }
     table.add_rows(summary.device_goes_on.iter().map(|beyond| phase_row(beyond, device)));
     let calls = summary.step.n.to_string();
-    let per_step = summary.step.median_ms.map(ms).unwrap_or_default();
+    let per_step = ms_or_none(summary.step.median_ms);
     table.add_row(vec!["step".to_owned(), pct(100.0), per_step, ms(summary.step.total_ms), calls]);
     format!("Where the time went\n{}{}", put(&table), text_device::times(summary))
 }
@@ -95,12 +96,16 @@ fn phase_row(phase: &PhaseSummary, device: bool) -> Vec<String> {
     let mut row = vec![
         phase.name.to_string(),
         pct(phase.share_pct),
-        ms(phase.median_ms),
+        ms_or_none(phase.median_ms),
         ms(phase.total_ms),
         phase.calls.to_string(),
     ];
-    row.extend(device.then(|| phase.device_ms.map(ms).unwrap_or_else(|| "—".to_owned())));
+    row.extend(device.then(|| ms_or_none(phase.device_ms)));
     row
+}
+
+fn ms_or_none(time: Option<f64>) -> String {
+    time.map_or_else(|| "—".to_owned(), ms)
 }
 
 /// How many scopes are listed, the slowest first; all are in the JSON.

@@ -1,5 +1,6 @@
 //! A run's step in a line: how long, how fast, and what came of the loss.
 
+use super::no_time::why_no_time;
 use super::step_times::StepSummary;
 use super::summary::{OneStep, Summary};
 use super::units::{count, ms};
@@ -9,7 +10,10 @@ use super::wrap::wrap_at;
 pub fn step_line(summary: &Summary, width: usize) -> String {
     let step = &summary.step;
     let Some(median) = step.median_ms else {
-        return no_time(step).to_owned();
+        return match why_no_time(step) {
+            Some(why) => format!("No step time: {why}."),
+            None => "No measured step.".to_owned(),
+        };
     };
     let rate = step.tokens_per_s.map(|rate| format!(", {} tokens/s", count(rate.round() as i64)));
     let (which, losses) = (which(summary), losses(summary));
@@ -30,25 +34,6 @@ fn unsteady(scatter: f64) -> String {
          else running.",
         100.0 * scatter
     )
-}
-
-/// Why the steps that were measured do not tell how long one takes.
-fn no_time(step: &StepSummary) -> &'static str {
-    match (step.n, step.uneven_steps, step.accumulates) {
-        (0, ..) => "No measured step.",
-        (_, 1.., _) => {
-            "No step time: the steps lie in cycles of many lengths, from one wait for the device or one step with an optimizer \
-             to the next, and of none are most."
-        }
-        (.., false) => {
-            "No step time: it is known from one wait for the device to the next, and no such cycle lies within the measured \
-             steps. Lower --sync-every, or measure more steps."
-        }
-        (.., true) => {
-            "No step time: it is known from one step in which the optimizer runs to the next, and from one wait for the \
-             device to the next, and no such cycle lies within the measured steps. Measure more steps."
-        }
-    }
 }
 
 /// Over which steps the time is, and what of them.
