@@ -25,7 +25,7 @@ pub enum CompanionError {
 fn words(library: &str, code: c_int) -> &'static str {
     match (library, code) {
         (NVML, 4) => {
-            ": no permission; a container has to be started with the driver's `utility` capability (NVIDIA_DRIVER_CAPABILITIES)"
+            ": no permission; a container may lack the driver's `utility` capability (NVIDIA_DRIVER_CAPABILITIES)"
         }
         (NVML, 9) => ": the driver is not loaded",
         (NVML, 18) => ": the driver that runs is of another version than its libraries; restart the machine",

@@ -40,7 +40,7 @@ pub fn scope(name: &str) -> Scope {
 
 /// The copy of a batch to the device, until the guard is dropped: timed by the device, as `transfer`, and told apart
 /// from what the step spends otherwise (`transfer_ns` of the `steps` table). Does nothing on a CPU, and within another of the same
-/// step; where it goes on beyond the step, that has its part.
+/// step; where it goes on beyond the step, that has its part, but of one around all of it nothing.
 ///
 /// ```
 /// # use tch::{Device, Tensor};
@@ -56,7 +56,7 @@ pub fn transfer() -> Scope {
 
 /// The training thread waiting for the device (reading a loss, a `synchronize`), until the guard is dropped: timed as
 /// `sync` (`sync_ns` of the `steps` table). Does nothing on a CPU, and within another of the same step; where it goes on
-/// beyond the step, that has its part.
+/// beyond the step, that has its part, but of one around all of it nothing.
 #[must_use = "the waiting ends when this guard is dropped"]
 pub fn waiting() -> Scope {
     open(|spans| spans.enter_device_span(SpanKind::Sync))

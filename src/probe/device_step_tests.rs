@@ -73,6 +73,34 @@ fn of_a_wait_that_is_not_the_steps_alone_it_has_the_part_that_lies_in_it() {
     });
 }
 
+/// Until it ends nobody knows that it will: what was within it is in its part then.
+#[test]
+fn a_wait_from_before_the_step_that_ends_in_it_counts_once_with_those_within_it() {
+    on_the_double(
+        &path("a_wait_from_before_the_step_that_ends_in_it_counts_once_with_those_within_it"),
+        |double| {
+            let mut run = Run::start(double);
+            for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
+                let before = run.spans.enter_device_span(kind).unwrap();
+                let begin_ns = run.spans.begin_step(step);
+                let inner = run.spans.enter_device_span(kind).unwrap();
+                double.work(2 * MS);
+                run.spans.leave_scope(inner);
+                double.work(MS);
+                run.spans.leave_scope(before);
+                run.end_step(step, begin_ns);
+                double.pass(100 * MS);
+            }
+            run.end();
+            for (step, kind) in (0..).zip([SpanKind::Transfer, SpanKind::Sync]) {
+                let row = run.kept.row(step, kind, Phase::Other);
+                assert_eq!((row.calls, row.device_ns), (1, Some(3 * MS)), "{kind}");
+                assert!(row.total_ns <= run.kept.step(step).step.wall_ns, "{kind}");
+            }
+        },
+    );
+}
+
 /// A guard around the steps: it is kept in none of them, so what is in it has to be.
 #[test]
 fn a_wait_around_a_step_hides_none_within_it() {

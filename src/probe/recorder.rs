@@ -42,6 +42,8 @@ pub struct Recorder {
     /// and flushing after the last one.
     carried_observer_ns: i64,
     findings: Findings,
+    /// Something was filed that no sink was open for.
+    lost_unopened: bool,
 }
 
 /// What filing has brought to light so far.
@@ -68,6 +70,7 @@ impl Recorder {
             unflushed_lifetimes: 0,
             carried_observer_ns: 0,
             findings: Findings::default(),
+            lost_unopened: false,
         }
     }
 
@@ -90,7 +93,10 @@ impl Recorder {
 
     /// What the account lacks beside what it found, in words.
     pub fn missing(&self) -> Vec<String> {
-        self.memory.as_ref().map(Memory::missing).unwrap_or_default()
+        let unopened =
+            "phases, ledger, allocations: what came before the run could be opened is not in its records";
+        let unopened = self.lost_unopened.then(|| unopened.to_owned());
+        self.memory.as_ref().map(Memory::missing).unwrap_or_default().into_iter().chain(unopened).collect()
     }
 
     pub fn traces_memory(&self) -> bool {
@@ -145,8 +151,9 @@ impl Recorder {
         spans.forget(&closed);
         let identities = mem::take(&mut self.identities);
         let StepAccount { moments, ended, failed, .. } = self.file(None, &identities, spans);
-        if self.opened {
-            self.sink.push_between(BetweenRecords { phases, moments, ended });
+        match self.opened {
+            true => self.sink.push_between(BetweenRecords { phases, moments, ended }),
+            false => self.lost_unopened = true,
         }
         failed
     }

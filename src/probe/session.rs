@@ -101,16 +101,16 @@ impl Probe {
     /// # Errors
     /// When the records cannot be kept. The work has been done all the same.
     pub fn validation<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, ProbeError> {
-        self.open()?;
+        let opened = self.open();
         let depth = {
             let mut spans = self.spans.borrow_mut();
             spans.begin_between();
             spans.enter_phase(Phase::Validation)
         };
         let made = in_phase(&self.spans, Phase::Validation, depth, work);
-        self.identify_meanwhile()?;
+        let identified = self.identify_meanwhile();
         self.file_between();
-        Ok(made)
+        opened.and(identified).map(|()| made)
     }
 
     /// The run's id, which is also its folder's name.

@@ -235,6 +235,10 @@ impl Spans {
         while self.open.len() > depth {
             let Some(open) = self.open.pop() else { break };
             if self.in_step {
+                if open.carried && matches!(open.kind, SpanKind::Sync | SpanKind::Transfer) {
+                    // All of its kind in the step so far lay within it.
+                    self.closed.spans.retain(|span| span.kind != open.kind);
+                }
                 let end = open.device.and_then(|_| self.device.as_mut()?.stamp(end_ns));
                 let Open { kind, phase, scope, begin_ns, device, .. } = open;
                 self.close(Span { kind, phase, scope, begin_ns, end_ns, device: device.zip(end) });

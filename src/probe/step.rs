@@ -78,8 +78,8 @@ impl<'probe> Step<'probe> {
     /// Ends the step and records it. `loss` and `tokens` are `None` where the loop has none to tell.
     ///
     /// # Errors
-    /// When the records cannot be kept (a full disk, say), or the run could not be opened. The step has been made all the
-    /// same, and its number is not given again.
+    /// When the records cannot be kept (a full disk, say), when the run could not be opened, or gradients cannot be named.
+    /// The step has been made all the same, and its number is not given again.
     pub fn finish(
         mut self,
         loss: impl Into<Option<f64>>,

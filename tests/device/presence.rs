@@ -26,8 +26,8 @@ pub fn absent(
         return Row::not_run(check, format!("no GPU ({why})"));
     }
     let got = match on_bus {
-        [] => error.to_string(),
-        on_bus => format!("the machine has {}; {error}", on_bus.join(", ")),
+        [] => format!("{error}; {why}"),
+        on_bus => format!("the machine has {}; {error}; {why}", on_bus.join(", ")),
     };
     Row::new(check, "a driver that works", got, false)
 }

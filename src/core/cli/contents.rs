@@ -1,6 +1,6 @@
 //! What the files that a run reads hold, in a word by which they are known wherever they lie.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::record::{FILES, content_field};
 
 /// The fields of a configuration that say what `--data` and `--init` hold. A file that is not given, or cannot be read,
-/// has none: what reads it in earnest says why.
+/// has none: what reads it in earnest says why. Nor has a pipe, which can be read once.
 pub fn contents<'p>(data: Option<&'p Path>, init: Option<&'p Path>) -> impl Iterator<Item = (String, Value)> {
     let files = FILES.into_iter().zip([data, init]);
     files.filter_map(|(file, path)| Some((content_field(file), content(path?).ok()?.into())))
@@ -19,6 +19,10 @@ pub fn contents<'p>(data: Option<&'p Path>, init: Option<&'p Path>) -> impl Iter
 /// Its length and its CRC-32 (that of gzip and PNG), which tells files apart that nobody made to be mistaken for each other.
 fn content(path: &Path) -> io::Result<String> {
     const PART: usize = 1 << 16;
+    // Before it is opened, which may wait for somebody who writes to it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut file = File::open(path)?;
     let (mut hasher, mut length) = (Hasher::new(), 0_u64);
     let mut part = vec![0; PART];
