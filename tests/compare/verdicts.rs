@@ -193,7 +193,7 @@ fn show_and_list_tell_a_step_in_cycles_as_compare_does() {
     }
     assert_eq!((&show["step"]["cycle_steps"], &show["step"]["accumulates"]), (&json!(4), &json!(true)));
     let text = stepledger(&runs, &["show", "a"]).stdout;
-    assert!(text.contains("cycles of 4 steps, from one step with an optimizer to the next"), "{text}");
+    assert!(text.contains("cycles of 4 steps, whole ones of accumulation"), "{text}");
 }
 
 #[test]

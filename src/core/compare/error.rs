@@ -63,15 +63,15 @@ pub enum Unusable {
     NoWholeCycle,
 
     #[error(
-        "no whole cycle lies within its measured steps, from one step in which the optimizer runs to the next, and from one \
-         wait for the device to the next; run it with more --steps"
+        "no whole cycle of accumulation, from one wait for the device to another, lies within its measured steps; run it \
+         with more --steps"
     )]
     NoWholeUpdate,
 
     #[error(
-        "its steps lie in cycles of many lengths, from one {} to the next, of which none holds most of them: a few picked \
-         ones speak for no run; let it keep one rhythm",
-        if *accumulates { "step with an optimizer" } else { "wait for the device" }
+        "its steps lie in cycles of many lengths, {}, and those of no one length hold most of them: a few picked ones speak \
+         for no run; let it keep one rhythm",
+        if *accumulates { "of accumulation" } else { "from one wait for the device to the next" }
     )]
     Uneven { accumulates: bool },
 

@@ -35,10 +35,14 @@ pub(super) fn why_it_lost(by: RankedBy, best: &Candidate, second: &Candidate) ->
     }
 }
 
-/// How much of the capacity's batches each can have.
+/// How much of the capacity's batches each can have, as far as that is known.
 fn room(best: &Candidate, second: &Candidate) -> String {
-    let largest = |candidate: &Candidate| candidate.policy.max_batch.unwrap_or(candidate.at.batch);
-    let (most, least) = (largest(best), largest(second));
+    let policy = second.policy;
+    // Nothing tells how it does at a larger batch, or that it fits one.
+    let (Some(least), true) = (policy.max_batch, policy.predicted_step_ms.is_some()) else {
+        return format!("was measured at batch {} and", count(second.at.batch));
+    };
+    let Some(most) = best.policy.max_batch else { return format!("fits batch {} and", count(least)) };
     let smaller = if second.at.batch < least {
         format!(", is fastest at {} and", count(second.at.batch))
     } else {

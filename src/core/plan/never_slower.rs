@@ -73,7 +73,7 @@ fn a_policy_of_one_measured_batch_is_ranked_at_it() {
     assert_eq!((best.checkpoint.as_deref(), best.at.batch), (Some("full"), 4));
     assert_eq!((best.at.predicted_peak_bytes, policy(&plan, "full").max_batch), (Some(1_200), None));
     let second = &plan.runner_up.as_ref().unwrap().why_it_lost;
-    assert!(second.contains("fits the same batch of 4"), "{second}");
+    assert!(second.contains("fits batch 4 and is predicted"), "{second}");
     assert_eq!(trials(&plan).len(), 1, "what does not fit is not known");
 }
 

@@ -6,16 +6,16 @@ use super::step_times::StepSummary;
 pub fn why_no_time(step: &StepSummary) -> Option<&'static str> {
     (step.n > 0).then_some(match (step.uneven_steps, step.accumulates) {
         (1.., _) => {
-            "the steps lie in cycles of many lengths, from one wait for the device or one step with an optimizer to the \
-             next, and those of no one length hold most of them"
+            "the steps lie in cycles of many lengths, of accumulation or from one wait for the device to the next, and those of \
+             no one length hold most of them"
         }
         (0, false) => {
             "it is known from one wait for the device to the next, and no such cycle lies within the measured steps. \
              Lower --sync-every, or measure more steps"
         }
         (0, true) => {
-            "it is known from one step in which the optimizer runs to the next, and from one wait for the device to the \
-             next, and no such cycle lies within the measured steps. Measure more steps"
+            "it is known over whole cycles of accumulation, from one wait for the device to another, and no such cycle lies within \
+             the measured steps. Measure more steps"
         }
     })
 }

@@ -69,7 +69,7 @@ fn left_out(step: &StepSummary) -> String {
 fn from_to(step: &StepSummary) -> &'static str {
     match step.accumulates {
         false => "from one wait for the device to the next",
-        true => "from one step with an optimizer to the next",
+        true => "whole ones of accumulation",
     }
 }
 

@@ -18,7 +18,7 @@ use super::{StepSpan, median};
 ///   optimizer runs in some of the measured steps and not in others, with the next that waits equally many steps after the
 ///   optimizer ran. Its time is the sum of its steps' ([`StepSpan::time_ns`]): that in which a step of it was under way, on the host or on the device,
 ///   which may go on when the host has waited, at the optimizer for one. What lies between steps when the device is through
-///   is none's. Kept are the measured ones of the commonest length, of two as common the longer: a lone step after a wait
+///   is none's. Kept are the measured ones of the length that holds the most steps, of two that hold as many the longer: a lone step after a wait
 ///   finds an idle device, and is another quantity than one of many.
 /// - **Assumption:** the steps are in their order, and all there: a stretch in which a number is missing is not whole, nor is
 ///   one on a device of its own that begins after such a gap, as the missing step need not have waited.
@@ -54,7 +54,7 @@ impl Cycles {
         let ends = Ends::of(steps);
         let mut whole = ends.stretches();
         whole.retain(|stretch| stretch.clone().all(|at| measured(&at)));
-        let mut length = commonest(whole.iter().map(Range::len)).unwrap_or(0);
+        let mut length = length_of_most(whole.iter().map(Range::len)).unwrap_or(0);
         let of_all: usize = whole.iter().map(Range::len).sum();
         whole.retain(|stretch| stretch.len() == length);
         if 2 * whole.len() * length < of_all {
@@ -136,10 +136,11 @@ impl Cycles {
     }
 }
 
-fn commonest(lengths: impl Iterator<Item = usize>) -> Option<usize> {
-    let mut times: BTreeMap<usize, usize> = BTreeMap::new();
-    lengths.for_each(|length| *times.entry(length).or_default() += 1);
-    times.into_iter().max_by_key(|&(length, times)| (times, length)).map(|(length, _)| length)
+/// That of the stretches which hold the most steps together.
+fn length_of_most(lengths: impl Iterator<Item = usize>) -> Option<usize> {
+    let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
+    lengths.for_each(|length| *steps.entry(length).or_default() += length);
+    steps.into_iter().max_by_key(|&(length, steps)| (steps, length)).map(|(length, _)| length)
 }
 
 #[cfg(test)]

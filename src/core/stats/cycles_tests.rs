@@ -182,6 +182,14 @@ fn a_cycle_of_accumulation_is_whole_when_the_device_was_waited_for() {
     assert_eq!(lengths(&spans), (4, 99, Some(4.0)));
 }
 
+/// A loop that reads its loss in each of its first steps, and in every fiftieth then.
+#[test]
+fn the_cycles_that_hold_the_most_steps_tell() {
+    let turns = |at: usize| Turn { waits: at <= 10 || at % 50 == 0, ..BOUND_BY_DEVICE };
+    let cycles = Cycles::of(&spans(&(0..301).map(turns).collect::<Vec<_>>()));
+    assert_eq!((cycles.length, cycles.count(), cycles.uneven_steps), (50, 5, 11 + 40));
+}
+
 #[test]
 fn a_run_of_no_rhythm_has_no_cycle() {
     // Longer and longer.
