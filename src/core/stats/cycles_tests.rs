@@ -185,7 +185,7 @@ fn a_cycle_of_accumulation_is_whole_when_the_device_was_waited_for() {
 /// A loop that reads its loss in each of its first steps, and in every fiftieth then.
 #[test]
 fn the_cycles_that_hold_the_most_steps_tell() {
-    let turns = |at: usize| Turn { waits: at <= 10 || at % 50 == 0, ..BOUND_BY_DEVICE };
+    let turns = |at: usize| Turn { waits: at <= 10 || at.is_multiple_of(50), ..BOUND_BY_DEVICE };
     let cycles = Cycles::of(&spans(&(0..301).map(turns).collect::<Vec<_>>()));
     assert_eq!((cycles.length, cycles.count(), cycles.uneven_steps), (50, 5, 11 + 40));
 }
