@@ -38,8 +38,9 @@ pub(super) fn why_it_lost(by: RankedBy, best: &Candidate, second: &Candidate) ->
 /// How much of the capacity's batches each can have, as far as that is known.
 fn room(best: &Candidate, second: &Candidate) -> String {
     let policy = second.policy;
-    // Nothing tells how it does at a larger batch, or that it fits one.
-    let (Some(least), true) = (policy.max_batch, policy.predicted_step_ms.is_some()) else {
+    // Where a time is known of a measured batch alone, nothing tells how it does at a larger one; or whether it fits one.
+    let of_this_alone = policy.predicted_step_ms.is_none() && second.at.predicted_step_ms.is_some();
+    let (Some(least), false) = (policy.max_batch, of_this_alone) else {
         return format!("was measured at batch {} and", count(second.at.batch));
     };
     let Some(most) = best.policy.max_batch else { return format!("fits batch {} and", count(least)) };
